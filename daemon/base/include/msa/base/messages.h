@@ -1,0 +1,447 @@
+#pragma once
+// The messages of the local wire format (msa/base/wire.h) that cross a process's edge between the controller,
+// the job daemons and msactl. The node daemon relays them unread. Messages between the job daemons of one job
+// are pmix-server's own. Type numbers are never reused; fields are only appended.
+//
+//   0x01xx  job daemon <-> its node daemon, on this connection only
+//   0x02xx  controller -> job daemon (through the node daemon)
+//   0x03xx  job daemon -> controller (through the node daemon)
+//   0x04xx  msactl <-> head job daemon (through the node daemon's Attach stream)
+//   0x05xx  job daemon <-> job daemon (pmix-server)
+//   0x06xx  task <-> its job daemon over MSA_JOB_SOCKET
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "msa/base/ids.h"
+
+namespace msa::wire {
+
+// Raised when a change is not covered by "fields are only appended". Both sides of a connection must agree.
+inline constexpr std::uint32_t kProtocolVersion = 1;
+
+// ---------------------------------------------------------------------------------------------- shared parts
+
+// One node of a job. `index` is its place in the membership list and never changes during the job.
+struct Member {
+  std::uint32_t index = 0;
+  std::string node;  // "bn0"
+  ModuleId module;
+  std::string module_name;           // "booster"
+  std::string module_kind;           // "booster", "cluster", ... as in the topology file
+  std::vector<std::uint16_t> cores;  // logical core indices of the node that the job holds; one slot each
+  std::string address;  // where the member's jobd listens for its peers: "unix:PATH" or "tcp:HOST:PORT"
+  GrantId grant;        // 0: a node of the job's components; else the grant that lent it
+  bool oversubscribed = false;  // the node's description claims more cores than the machine has: do not bind
+  template <class A>
+  void Fields(A& a) {
+    a(index, node, module, module_name, module_kind, cores, address, grant, oversubscribed);
+  }
+};
+
+// One program of a step: a component of `msactl run`, or one command of MPI_Comm_spawn_multiple.
+// Ranks are consecutive: an app's first rank follows the last of the app before it.
+struct App {
+  std::uint32_t component = 0;  // index in the step, from 0; a spawn's commands count from 0 again
+  std::vector<std::string>
+      argv;  // argv[0] is looked up in the task's PATH, relative to `cwd`, when it has no '/'
+  std::vector<std::string> env;  // "K=V", added to the step's environment for this app
+  std::string cwd;               // absolute; empty: the step's
+  std::uint32_t ntasks = 1;
+  std::uint32_t cpus_per_task = 1;
+  template <class A>
+  void Fields(A& a) {
+    a(component, argv, env, cwd, ntasks, cpus_per_task);
+  }
+};
+
+// Where the standard streams go. Patterns are srun's: %j job, %s step, %t rank, %n node number in the job, %N
+// node name, %u user, %% percent. A pattern without %t, %n or %N is one file, written by the head node's
+// jobd.
+struct StdioSpec {
+  std::string out;     // empty: carried to the attached msactl; "none": dropped; else a pattern
+  std::string err;     // empty: as out if out is a file, else carried
+  std::string in;      // empty: from the attached msactl to rank 0; "none": /dev/null; else a file for rank 0
+  bool label = false;  // lines are prefixed by msactl with "RANK: "
+  bool append = false;  // open files with O_APPEND instead of O_TRUNC
+  template <class A>
+  void Fields(A& a) {
+    a(out, err, in, label, append);
+  }
+};
+
+enum class KillPolicy : std::uint8_t {
+  kMpi = 0,     // the step is ended when a task that joined PMIx ends before it finalised, or calls abort
+  kAlways = 1,  // also when any task ends with a code other than 0 or by a signal (srun --kill-on-bad-exit)
+  kNever = 2,   // only an abort ends it
+};
+
+// One launch: a namespace.
+struct StepSpec {
+  StepId step;
+  std::string nspace;  // "msa.<job>.<incarnation>.<step>[.<spawn number>]"
+  std::string name;    // for people
+  std::vector<App> apps;
+  std::vector<std::uint32_t> rank_member;  // member index of each rank; its length is the step's size
+  std::vector<std::string> env;            // "K=V", whole environment of the user's submission
+  std::string cwd;
+  StdioSpec stdio;
+  KillPolicy kill_policy = KillPolicy::kMpi;
+  bool bind = true;                // bind tasks to their cores where the node is not oversubscribed
+  std::uint32_t time_limit_s = 0;  // enforced by the controller; 0: none. Informational here
+  template <class A>
+  void Fields(A& a) {
+    a(step, nspace, name, apps, rank_member, env, cwd, stdio, kill_policy, bind, time_limit_s);
+  }
+};
+
+enum class JobState : std::uint8_t {
+  kPending = 0,    // in the queue
+  kStarting = 1,   // nodes are held, launch sent
+  kRunning = 2,    // the tasks of its step were started
+  kEnding = 3,     // cancel or time limit under way, nodes still held
+  kCompleted = 4,  // all tasks ended with code 0
+  kFailed = 5,     // a task failed, or the launch did
+  kCancelled = 6,
+  kTimeout = 7,
+  kNodeFail = 8,  // lost a node
+};
+constexpr bool IsFinal(JobState s) { return s >= JobState::kCompleted; }
+
+struct TaskEnd {
+  Rank rank;
+  std::uint32_t component = 0;
+  std::string node;
+  std::int32_t exit_code = 0;  // of exit(); 0 if ended by a signal
+  std::int32_t signal = 0;     // 0 if it exited
+  bool core_dumped = false;
+  template <class A>
+  void Fields(A& a) {
+    a(rank, component, node, exit_code, signal, core_dumped);
+  }
+};
+
+// ------------------------------------------------------------------------------- 0x01xx job daemon <-> node
+// daemon
+
+// First frame of a connection, jobd -> noded. noded checks SO_PEERCRED and the cookie that it gave in the
+// environment. After a restart of noded every jobd connects again and says what it runs.
+struct JobdHello {
+  static constexpr std::uint16_t kType = 0x0101;
+  std::uint32_t version = kProtocolVersion;
+  std::uint32_t pid = 0;
+  std::string cookie;
+  JobId job;  // 0: warm, not assigned
+  Incarnation incarnation;
+  std::uint32_t member_index = 0;
+  bool is_head = false;
+  bool ended = false;     // the job has ended; its exit record waits for ExitAck
+  std::string directory;  // its run directory, removed by noded if the jobd dies
+  template <class A>
+  void Fields(A& a) {
+    a(version, pid, cookie, job, incarnation, member_index, is_head, ended, directory);
+  }
+};
+
+// noded -> jobd: accepted. A refused hello gets its connection closed.
+struct JobdWelcome {
+  static constexpr std::uint16_t kType = 0x0102;
+  std::uint32_t version = kProtocolVersion;
+  template <class A>
+  void Fields(A& a) {
+    a(version);
+  }
+};
+
+// noded -> jobd: leave now (pool shrinks, job unknown to the controller, cluster down). Tasks are killed
+// first.
+struct JobdQuit {
+  static constexpr std::uint16_t kType = 0x0103;
+  std::string reason;
+  template <class A>
+  void Fields(A& a) {
+    a(reason);
+  }
+};
+
+// ---------------------------------------------------------------------------------- 0x02xx controller -> job
+// daemon
+
+// The first message of a job, to every node of it. A jobd that already runs (job, incarnation) ignores it.
+struct LaunchJob {
+  static constexpr std::uint16_t kType = 0x0201;
+  JobId job;
+  Incarnation incarnation;
+  Epoch epoch;
+  std::string secret;  // 32 random bytes, hex; TLS-PSK of the job's jobds
+  UserIdentity user;
+  std::string user_name;
+  std::string job_name;
+  std::uint32_t self_index = 0;  // which member the receiver is
+  std::uint32_t head_index = 0;  // the member that runs rank 0 of the first step
+  bool interactive = false;      // a `msactl run` owns the job and attaches to it
+  std::vector<Member> members;
+  bool has_step = true;  // false: a member that joins a running job (a grant)
+  StepSpec step;
+  template <class A>
+  void Fields(A& a) {
+    a(job, incarnation, epoch, secret, user.uid, user.gid, user_name, job_name, self_index, head_index,
+      interactive, members, has_step, step);
+  }
+};
+
+// The membership changed: to all members. Nodes that are gone keep their index and are absent from the list.
+struct MembersChanged {
+  static constexpr std::uint16_t kType = 0x0202;
+  Epoch epoch;
+  std::vector<Member> members;
+  std::string reason;  // why nodes are gone: "node bn1 is down: no heartbeat for 10 s"
+  template <class A>
+  void Fields(A& a) {
+    a(epoch, members, reason);
+  }
+};
+
+// End the job: SIGTERM (and SIGCONT) to all tasks, SIGKILL after `grace_ms`. To the head, which tells the
+// others; if the head's node is gone, to every member. Idempotent; a second one with a smaller grace shortens
+// it.
+struct CancelJob {
+  static constexpr std::uint16_t kType = 0x0203;
+  JobState final_state = JobState::kCancelled;  // kCancelled, kTimeout or kNodeFail
+  std::uint32_t grace_ms = 0;
+  std::string reason;  // shown to the user
+  template <class A>
+  void Fields(A& a) {
+    a(final_state, grace_ms, reason);
+  }
+};
+
+// Deliver a signal to every task of the job. To the head.
+struct SignalJob {
+  static constexpr std::uint16_t kType = 0x0204;
+  std::int32_t signal = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(signal);
+  }
+};
+
+// The controller has JobExit on disk. The head tells the other members, all jobds leave.
+struct ExitAck {
+  static constexpr std::uint16_t kType = 0x0205;
+  template <class A>
+  void Fields(A& a) {
+    (void)a;
+  }
+};
+
+// Answer to GrantAsk with the same `request`. On success a MembersChanged with the new nodes was sent before
+// it, and a LaunchJob without step to each of them.
+struct GrantAnswer {
+  static constexpr std::uint16_t kType = 0x0206;
+  std::uint64_t request = 0;
+  GrantId grant;                       // 0: refused
+  Epoch epoch;                         // of the membership that contains the grant
+  std::vector<std::uint32_t> members;  // indices of the nodes lent
+  std::string reason;                  // of a refusal: what is free, what was asked, when it could start
+  template <class A>
+  void Fields(A& a) {
+    a(request, grant, epoch, members, reason);
+  }
+};
+
+// ---------------------------------------------------------------------------------- 0x03xx job daemon ->
+// controller
+
+// From the head: every task of the first step was started.
+struct JobStarted {
+  static constexpr std::uint16_t kType = 0x0301;
+  std::int64_t at_ms = 0;  // Unix milliseconds
+  template <class A>
+  void Fields(A& a) {
+    a(at_ms);
+  }
+};
+
+// From the head: a namespace began or ended (steps and spawns), for `job show`.
+struct NamespaceReport {
+  static constexpr std::uint16_t kType = 0x0302;
+  std::string nspace;
+  std::string parent;  // empty: a step
+  std::uint32_t size = 0;
+  std::vector<std::string> nodes;
+  std::string command;  // argv[0] of the first app
+  bool ended = false;
+  std::int32_t exit_code = 0;
+  GrantId grant;
+  template <class A>
+  void Fields(A& a) {
+    a(nspace, parent, size, nodes, command, ended, exit_code, grant);
+  }
+};
+
+// From the head: a spawn needs `slots` more slots than the job has free. Idempotent by (job, incarnation,
+// request).
+struct GrantAsk {
+  static constexpr std::uint16_t kType = 0x0303;
+  std::uint64_t request = 0;  // unique in the job
+  std::uint32_t slots = 0;
+  std::vector<std::string> nodes;  // only on these nodes, by name (the `host` key); empty: any
+  std::string module;              // name or kind; empty: any, the asking job's modules first
+  std::int64_t wait_ms = 0;        // how long the answer may take
+  template <class A>
+  void Fields(A& a) {
+    a(request, slots, nodes, module, wait_ms);
+  }
+};
+
+// From the head: the last namespace on the grant's nodes has ended. Idempotent.
+struct GrantRelease {
+  static constexpr std::uint16_t kType = 0x0304;
+  GrantId grant;
+  template <class A>
+  void Fields(A& a) {
+    a(grant);
+  }
+};
+
+// From the head, once, until ExitAck: the exit record of the job. The same bytes stand, synced, in the file
+// "exit" of the head jobd's run directory, so that noded can deliver it for a jobd that died.
+struct JobExit {
+  static constexpr std::uint16_t kType = 0x0305;
+  JobId job;
+  Incarnation incarnation;
+  JobState state = JobState::kCompleted;
+  std::int32_t exit_code = 0;  // as srun: the highest of the tasks' codes, 128 + N for a death by signal N
+  std::string message;         // empty for a clean end; else what happened, for people
+  std::int64_t started_at_ms = 0;  // 0: never started
+  std::int64_t ended_at_ms = 0;
+  std::uint32_t tasks_total = 0;
+  std::uint32_t tasks_failed = 0;
+  std::vector<TaskEnd> failed;  // at most 64, lowest ranks first
+  template <class A>
+  void Fields(A& a) {
+    a(job, incarnation, state, exit_code, message, started_at_ms, ended_at_ms, tasks_total, tasks_failed,
+      failed);
+  }
+};
+
+// From a member: it cannot go on (its peer died, its launch failed before the head was reached).
+struct MemberFailed {
+  static constexpr std::uint16_t kType = 0x0306;
+  std::uint32_t index = 0;
+  std::string reason;
+  template <class A>
+  void Fields(A& a) {
+    a(index, reason);
+  }
+};
+
+// ------------------------------------------------------------------------------- 0x04xx msactl <-> head job
+// daemon
+
+// First message of a session. The output of a job is one sequence of records, numbered from 1; the head keeps
+// what its owner has not acknowledged (at most kStdioWindowBytes, then tasks block), and a new session
+// resumes after `acked`.
+struct AttachOpen {
+  static constexpr std::uint16_t kType = 0x0401;
+  bool owner =
+      false;  // the msactl run that owns the job: its acknowledgements count, its stdin goes to rank 0
+  std::uint64_t acked = 0;  // last record seen; a viewer starts with what comes next
+  bool wants_stdin = false;
+  template <class A>
+  void Fields(A& a) {
+    a(owner, acked, wants_stdin);
+  }
+};
+inline constexpr std::uint32_t kStdioWindowBytes = 4u << 20;
+// A record carries at most this much; larger reads are cut.
+inline constexpr std::uint32_t kStdioChunkBytes = 64u << 10;
+
+enum class Stream : std::uint8_t { kOut = 1, kErr = 2 };
+
+struct Output {
+  static constexpr std::uint16_t kType = 0x0402;
+  std::uint64_t seq = 0;
+  std::uint32_t spawn = 0;  // 0: the step; else the number of the spawned namespace
+  Rank rank;
+  Stream stream = Stream::kOut;
+  std::string data;
+  template <class A>
+  void Fields(A& a) {
+    a(seq, spawn, rank, stream, data);
+  }
+};
+
+// msactl -> head: everything up to `seq` is written. At least once each 256 KiB and when the stream is idle.
+struct OutputAck {
+  static constexpr std::uint16_t kType = 0x0403;
+  std::uint64_t seq = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(seq);
+  }
+};
+
+// msactl -> head: bytes for rank 0, in order. `offset` counts from 0 over the job, so that a resumed session
+// repeats none.
+struct Input {
+  static constexpr std::uint16_t kType = 0x0404;
+  std::uint64_t offset = 0;
+  std::string data;
+  bool eof = false;
+  template <class A>
+  void Fields(A& a) {
+    a(offset, data, eof);
+  }
+};
+
+// head -> msactl: bytes of stdin up to `offset` were taken; msactl sends at most kStdioWindowBytes beyond it.
+// Sent once after AttachOpen with the offset to go on from.
+struct InputAck {
+  static constexpr std::uint16_t kType = 0x0405;
+  std::uint64_t offset = 0;
+  bool closed = false;  // rank 0 has closed its stdin or ended: send no more
+  template <class A>
+  void Fields(A& a) {
+    a(offset, closed);
+  }
+};
+
+// msactl -> head: deliver a signal to every task.
+struct ClientSignal {
+  static constexpr std::uint16_t kType = 0x0406;
+  std::int32_t signal = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(signal);
+  }
+};
+
+// head -> msactl: a line for the user's stderr (without "msactl: " and newline): a task failed, the step was
+// aborted, ...
+struct Notice {
+  static constexpr std::uint16_t kType = 0x0407;
+  std::uint64_t seq = 0;  // numbered and acknowledged as Output is
+  std::string text;
+  template <class A>
+  void Fields(A& a) {
+    a(seq, text);
+  }
+};
+
+// head -> msactl: the job has ended and all its output was sent before this.
+struct SessionEnd {
+  static constexpr std::uint16_t kType = 0x0408;
+  std::uint64_t seq = 0;
+  JobState state = JobState::kCompleted;
+  std::int32_t exit_code = 0;
+  std::string message;
+  template <class A>
+  void Fields(A& a) {
+    a(seq, state, exit_code, message);
+  }
+};
+
+}  // namespace msa::wire

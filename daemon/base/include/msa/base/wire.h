@@ -1,0 +1,237 @@
+#pragma once
+// The local wire format: frames of a 16-byte header and a payload, all integers little-endian.
+//
+//   header   u32 payload length | u16 message type | u16 flags | u64 correlation id
+//   payload  the message's fields in order: u8 u16 u32 u64 i32 i64 as they are, bool as u8 (0 or 1), enums as
+//            their integer, a time as i64 milliseconds since the Unix epoch, a string or blob as u32 length +
+//            bytes, a list as u32 count + elements, an optional as bool + value, a nested message as its
+//            fields.
+//
+// A message is a struct with `static constexpr std::uint16_t kType` (top-level ones only) and
+//   template <class A> void Fields(A& a) { a(first, second, ...); }
+// New fields are appended at the end: a decoder leaves missing trailing fields of a *top-level* message at
+// their defaults and ignores surplus bytes; nested messages are fixed. It serves noded <-> jobd, jobd <->
+// jobd, tasks -> jobd and Slurm plugins -> noded. Nothing here blocks or locks; objects belong to one thread.
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "msa/base/ids.h"
+#include "msa/base/status.h"
+
+namespace msa::wire {
+
+inline constexpr std::size_t kHeaderBytes = 16;
+// 64 MiB: one fence of 4,096 ranks with 16 KiB each; a larger length is a broken or hostile peer.
+inline constexpr std::size_t kMaxPayloadBytes = std::size_t{64} << 20;
+// Elements of one list: a job of 2^20 tasks.
+inline constexpr std::size_t kMaxListItems = std::size_t{1} << 20;
+
+struct Frame {
+  std::uint16_t type = 0;
+  std::uint16_t flags = 0;
+  std::uint64_t id = 0;  // pairs a reply with its request; 0 if there is none
+  std::string payload;
+};
+
+template <class T>
+struct IsVector : std::false_type {};
+template <class T>
+struct IsVector<std::vector<T>> : std::true_type {};
+template <class T>
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+template <class T>
+struct IsStrong : std::false_type {};
+template <class G, class R>
+struct IsStrong<Strong<G, R>> : std::true_type {};
+
+class Encoder {
+ public:
+  explicit Encoder(std::string& out) : out_(out) {}
+  template <class... Ts>
+  void operator()(Ts&... fields) {
+    (Put(fields), ...);
+  }
+
+ private:
+  template <class I>
+  void PutInt(I v) {
+    static_assert(std::is_integral_v<I>);
+    auto u = static_cast<std::make_unsigned_t<I>>(v);
+    char b[sizeof(I)];
+    for (std::size_t i = 0; i < sizeof(I); ++i) b[i] = static_cast<char>(u >> (8 * i) & 0xff);
+    out_.append(b, sizeof(I));
+  }
+  template <class T>
+  void Put(T& v) {
+    if constexpr (std::is_same_v<T, bool>) {
+      PutInt<std::uint8_t>(v ? 1 : 0);
+    } else if constexpr (std::is_enum_v<T>) {
+      PutInt(static_cast<std::underlying_type_t<T>>(v));
+    } else if constexpr (std::is_integral_v<T>) {
+      PutInt(v);
+    } else if constexpr (IsStrong<T>::value) {
+      PutInt(v.value);
+    } else if constexpr (std::is_same_v<T, Instant>) {
+      PutInt<std::int64_t>(v.time_since_epoch().count());
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      PutInt(static_cast<std::uint32_t>(v.size()));
+      out_.append(v);
+    } else if constexpr (IsVector<T>::value) {
+      PutInt(static_cast<std::uint32_t>(v.size()));
+      for (auto& e : v) Put(e);
+    } else if constexpr (IsOptional<T>::value) {
+      PutInt<std::uint8_t>(v ? 1 : 0);
+      if (v) Put(*v);
+    } else {
+      v.Fields(*this);
+    }
+  }
+  std::string& out_;
+};
+
+// Never reads past its input, never allocates more than a small multiple of it; ok() turns false at the first
+// fault and stays so.
+class Decoder {
+ public:
+  explicit Decoder(std::string_view in) : in_(in) {}
+  template <class... Ts>
+  void operator()(Ts&... fields) {
+    (GetField(fields), ...);
+  }
+  bool ok() const noexcept { return ok_; }
+
+ private:
+  template <class T>
+  void GetField(T& v) {
+    // Appended by a newer sender: an older one simply ends here.
+    if (depth_ == 0 && ok_ && in_.empty()) return;
+    Get(v);
+  }
+  template <class I>
+  void GetInt(I& v) {
+    if (!ok_ || in_.size() < sizeof(I)) {
+      ok_ = false;
+      return;
+    }
+    std::make_unsigned_t<I> u = 0;
+    for (std::size_t i = 0; i < sizeof(I); ++i)
+      u = static_cast<std::make_unsigned_t<I>>(
+          u | static_cast<std::make_unsigned_t<I>>(static_cast<unsigned char>(in_[i])) << (8 * i));
+    v = static_cast<I>(u);
+    in_.remove_prefix(sizeof(I));
+  }
+  template <class T>
+  void Get(T& v) {
+    if (!ok_) return;
+    if constexpr (std::is_same_v<T, bool>) {
+      std::uint8_t b = 0;
+      GetInt(b);
+      if (b > 1) ok_ = false;
+      v = b == 1;
+    } else if constexpr (std::is_enum_v<T>) {
+      std::underlying_type_t<T> i{};
+      GetInt(i);
+      v = static_cast<T>(i);
+    } else if constexpr (std::is_integral_v<T>) {
+      GetInt(v);
+    } else if constexpr (IsStrong<T>::value) {
+      GetInt(v.value);
+    } else if constexpr (std::is_same_v<T, Instant>) {
+      std::int64_t ms = 0;
+      GetInt(ms);
+      if (ok_) v = Instant(Millis(ms));
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      std::uint32_t n = 0;
+      GetInt(n);
+      if (!ok_ || n > in_.size()) {
+        ok_ = false;
+        return;
+      }
+      v.assign(in_.data(), n);
+      in_.remove_prefix(n);
+    } else if constexpr (IsVector<T>::value) {
+      std::uint32_t n = 0;
+      GetInt(n);
+      // Every element takes at least a byte: a count beyond the rest is a lie told before memory is spent on
+      // it.
+      if (!ok_ || n > in_.size() || n > kMaxListItems) {
+        ok_ = false;
+        return;
+      }
+      v.clear();
+      for (std::uint32_t i = 0; i < n && ok_; ++i) Get(v.emplace_back());
+    } else if constexpr (IsOptional<T>::value) {
+      bool has = false;
+      Get(has);
+      if (!ok_) return;
+      if (has)
+        Get(v.emplace());
+      else
+        v.reset();
+    } else {
+      ++depth_;
+      v.Fields(*this);
+      --depth_;
+    }
+  }
+  std::string_view in_;
+  int depth_ = 0;
+  bool ok_ = true;
+};
+
+// The payload of a message.
+template <class M>
+std::string Encode(const M& message) {
+  std::string out;
+  Encoder encoder(out);
+  const_cast<M&>(message).Fields(encoder);  // Encoder only reads
+  return out;
+}
+
+// kInvalidArgument: truncated, over-long or inconsistent input.
+template <class M>
+Result<M> Decode(std::string_view payload) {
+  M message;
+  Decoder decoder(payload);
+  message.Fields(decoder);
+  if (!decoder.ok())
+    return Error(Code::kInvalidArgument, "message of type {} with {} bytes is truncated or malformed",
+                 M::kType, payload.size());
+  return message;
+}
+
+// Header and payload, ready to be sent. The payload must be within kMaxPayloadBytes; see CheckPayload.
+std::string Pack(std::uint16_t type, std::uint64_t id, std::string_view payload);
+template <class M>
+std::string Pack(const M& message, std::uint64_t id = 0) {
+  return Pack(M::kType, id, Encode(message));
+}
+
+// kResourceExhausted, naming size and limit, if a payload of `size` bytes may not be sent.
+Status CheckPayload(std::size_t size);
+
+// Cuts a byte stream into frames.
+class FrameReader {
+ public:
+  explicit FrameReader(std::size_t max_payload = kMaxPayloadBytes) : max_payload_(max_payload) {}
+  void Append(std::string_view bytes) { buffer_.append(bytes); }
+  // A whole frame, nullopt if more bytes are needed; kInvalidArgument if the header announces more than the
+  // limit (the connection is beyond repair: close it).
+  Result<std::optional<Frame>> Next();
+  std::size_t buffered() const noexcept { return buffer_.size() - consumed_; }
+
+ private:
+  std::size_t max_payload_;
+  std::string buffer_;
+  std::size_t consumed_ = 0;
+};
+
+}  // namespace msa::wire
