@@ -1,0 +1,113 @@
+#include "msa/adapters/process/files.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "msa/adapters/process/child_process.h"
+#include "msa/adapters/process/lock_file.h"
+
+#include "loop_support.h"
+
+namespace msa {
+namespace {
+
+using test::TemporaryDirectory;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Files, MakesADirectoryWithItsParentsAndIsContentIfItIsThere) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(MakeDirectory(dir / "a/b/c", 0700).ok());
+  ASSERT_TRUE(MakeDirectory(dir / "a/b/c", 0700).ok());
+  struct stat st {};
+  ASSERT_EQ(::stat((dir / "a/b/c").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0700U);
+}
+
+TEST(Files, RefusesAFileOrALinkWhereADirectoryShouldBe) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(WriteFileAtomically(dir / "f", "x").ok());
+  EXPECT_EQ(MakeDirectory(dir / "f").code(), Code::kAlreadyExists);
+  ASSERT_EQ(::symlink("/tmp", (dir / "l").c_str()), 0);
+  EXPECT_EQ(MakeDirectory(dir / "l").code(), Code::kAlreadyExists);
+}
+
+TEST(Files, RemovesATreeWithoutFollowingLinks) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(MakeDirectory(dir / "keep").ok());
+  ASSERT_TRUE(WriteFileAtomically(dir / "keep/file", "x").ok());
+  ASSERT_TRUE(MakeDirectory(dir / "gone/deep").ok());
+  ASSERT_EQ(::symlink((dir / "keep").c_str(), (dir / "gone/deep/link").c_str()), 0);
+  EXPECT_TRUE(RemoveTree(dir / "gone").ok());
+  EXPECT_TRUE(RemoveTree(dir / "gone").ok());
+  const auto names = ListDirectory(dir.path());
+  ASSERT_TRUE(names.ok());
+  EXPECT_THAT(*names, ElementsAre("keep"));
+  EXPECT_TRUE(ReadFile(dir / "keep/file", 10).ok());
+}
+
+TEST(Files, RefusesToReadMoreThanTheLimitAndNamesBoth) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(WriteFileAtomically(dir / "f", std::string(11, 'x')).ok());
+  EXPECT_TRUE(ReadFile(dir / "f", 11).ok());
+  const Status large = ReadFile(dir / "f", 10).status();
+  EXPECT_EQ(large.code(), Code::kResourceExhausted);
+  EXPECT_THAT(large.message(), HasSubstr("has 11 bytes, the limit is 10"));
+  EXPECT_EQ(ReadFile(dir / "none", 10).status().code(), Code::kNotFound);
+}
+
+TEST(Files, ReadsTheLastLinesWhole) {
+  const TemporaryDirectory dir;
+  ASSERT_TRUE(WriteFileAtomically(dir / "log", "first line\nsecond\nthird\n").ok());
+  EXPECT_EQ(ReadTail(dir / "log", 15), "second\nthird\n");
+  EXPECT_EQ(ReadTail(dir / "log", 1000), "first line\nsecond\nthird\n");
+  EXPECT_EQ(ReadTail(dir / "none", 10), "");
+}
+
+TEST(Files, ReplacesAFileInOneStepAndLeavesNothingBeside) {
+  const TemporaryDirectory dir;
+  EXPECT_EQ(WriteFileAtomically(dir / "missing/f", "x").code(), Code::kNotFound);
+  ASSERT_TRUE(WriteFileAtomically(dir / "f", "old").ok());
+  ASSERT_TRUE(WriteFileAtomically(dir / "f", "new").ok());
+  const auto names = ListDirectory(dir.path());
+  ASSERT_TRUE(names.ok());
+  EXPECT_THAT(*names, ElementsAre("f"));
+}
+
+TEST(LockFile, IsHeldByOneProcessAtATimeWhoseNumberItNames) {
+  const TemporaryDirectory dir;
+  {
+    const auto first = LockFile::Acquire(dir / "lock", "node daemon cn0");
+    ASSERT_TRUE(first.ok());
+    EXPECT_EQ(LockHolder(dir / "lock"), ::getpid());
+    const Status second = LockFile::Acquire(dir / "lock", "node daemon cn0").status();
+    EXPECT_EQ(second.code(), Code::kAlreadyExists);
+    EXPECT_EQ(second.message(), "node daemon cn0 is running already with pid " + std::to_string(::getpid()) +
+                                    " (lock file '" + (dir / "lock") + "')");
+  }
+  EXPECT_EQ(LockHolder(dir / "lock"), 0);
+  EXPECT_TRUE(LockFile::Acquire(dir / "lock", "node daemon cn0").ok());
+}
+
+TEST(LockFile, IsNotInheritedByChildren) {
+  const TemporaryDirectory dir;
+  SpawnSpec spec;
+  spec.argv = {"/bin/sleep", "1000"};
+  Result<ProcessHandle> child = Status(Code::kUnknown, "not started");
+  {
+    const auto lock = LockFile::Acquire(dir / "lock", "x");
+    ASSERT_TRUE(lock.ok());
+    child = Spawn(spec);
+    ASSERT_TRUE(child.ok());
+  }
+  EXPECT_TRUE(LockFile::Acquire(dir / "lock", "x").ok());
+  SignalProcess(*child, SIGKILL);
+  EXPECT_TRUE(test::Eventually(Millis(5000), [&] { return ReapChild(child->pid).has_value(); }));
+}
+
+}  // namespace
+}  // namespace msa

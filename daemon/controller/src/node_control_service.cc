@@ -1,0 +1,205 @@
+#include <atomic>
+
+#include <grpcpp/server_context.h>
+#include <spdlog/spdlog.h>
+
+#include "msa/adapters/grpc/convert_node_internal.h"
+#include "msa/adapters/grpc/status_internal.h"
+#include "msa/adapters/grpc/stream_internal.h"
+#include "msa/base/messages.h"
+#include "msa/v1/node.grpc.pb.h"
+
+#include "services.h"
+
+namespace msa {
+namespace {
+
+using NodeStream = BidiStream<v1::NodeReport, v1::NodeCommand>;
+using NodeReactor = grpc::ServerBidiReactor<v1::NodeReport, v1::NodeCommand>;
+
+class StreamLink : public NodeLink {
+ public:
+  explicit StreamLink(std::shared_ptr<NodeStream> stream) : stream_(std::move(stream)) {}
+  void Send(const node_control::Registered& command) override {
+    stream_->Send(node_control::ToProto(command));
+  }
+  void Send(node_control::StartJob command) override {
+    stream_->Send(node_control::ToProto(std::move(command)));
+  }
+  void Send(node_control::ToJobd command) override {
+    stream_->Send(node_control::ToProto(std::move(command)));
+  }
+  void Send(const node_control::QuitJob& command) override { stream_->Send(node_control::ToProto(command)); }
+  void Close(Status why) override { stream_->End(ToGrpc(why)); }
+
+ private:
+  std::shared_ptr<NodeStream> stream_;
+};
+
+// Refuses a session at once.
+class Refusal : public NodeReactor {
+ public:
+  explicit Refusal(const Status& why) { Finish(ToGrpc(why)); }
+  void OnDone() override { delete this; }
+};
+
+// Loop thread, but for `stream`.
+struct NodeSession {
+  SessionId id = 0;
+  UserIdentity user;
+  std::string node;  // empty: not registered yet
+  std::shared_ptr<NodeStream> stream;
+};
+
+event::NodeRegistered RegistrationOf(node_control::RegisterNode in, SessionId session) {
+  node_control::NodeDescription& node = in.description;
+  event::NodeRegistered out{.node = std::move(node.name),
+                            .session = session,
+                            .facts = {.cores = node.cores,
+                                      .machine_cores = node.machine_cores,
+                                      .memory = node.memory,
+                                      .synthetic = node.synthetic,
+                                      .packages = node.packages,
+                                      .numa_nodes = node.numa_nodes,
+                                      .gpus = node.gpus,
+                                      .cpu_model = std::move(node.cpu_model),
+                                      .nam = node.nam},
+                            .daemon_version = std::move(in.daemon_version),
+                            .attach_address = std::move(in.attach_address),
+                            .jobd_address = std::move(in.jobd_address)};
+  for (const node_control::JobdState& jobd : in.jobds) {
+    out.jobds.push_back({.job = jobd.job,
+                         .incarnation = jobd.incarnation,
+                         .member_index = jobd.member_index,
+                         .is_head = jobd.is_head,
+                         .ended = jobd.ended});
+  }
+  return out;
+}
+
+class NodeControlService : public RpcService, public v1::NodeControlService::CallbackService {
+ public:
+  explicit NodeControlService(RpcEdge& edge) : edge_(edge) {}
+  grpc::Service* service() override { return this; }
+
+  NodeReactor* Session(grpc::CallbackServerContext* context) override {
+    const Result<UserIdentity> caller = edge_.caller(*context);
+    if (!caller.ok()) return new Refusal(caller.status());
+    if (caller->uid != 0 && caller->uid != edge_.operator_uid) {
+      return new Refusal(
+          Error(Code::kPermissionDenied,
+                "uid {} may not speak for a node; node daemons run as root or as the controller's user {}",
+                caller->uid, edge_.operator_uid));
+    }
+    auto session = std::make_shared<NodeSession>();
+    session->id = next_session_++;
+    session->user = *caller;
+    session->stream = std::make_shared<NodeStream>();
+    NodeStream::Base::Hooks hooks;
+    hooks.on_gone = [this, session] { edge_.loop.Post([this, session] { Gone(*session); }); };
+    auto on_read = [this, session](std::optional<v1::NodeReport> report) {
+      if (!report) {
+        session->stream->End(grpc::Status::OK);
+        return;
+      }
+      edge_.loop.Post(
+          [this, session, report = std::move(*report)]() mutable { Read(*session, std::move(report)); });
+    };
+    return session->stream->OpenBoth(session->stream, std::move(hooks), std::move(on_read));
+  }
+
+ private:
+  void Read(NodeSession& session, v1::NodeReport report) {
+    const Status status =
+        session.node.empty() ? Register(session, std::move(report)) : Take(session, std::move(report));
+    if (status.ok()) {
+      session.stream->ReadNext();
+      return;
+    }
+    spdlog::warn("node={} session={} refused: {}", session.node.empty() ? "?" : session.node, session.id,
+                 status.ToString());
+    session.stream->End(ToGrpc(status));
+  }
+
+  Status Register(NodeSession& session, v1::NodeReport report) {
+    if (!report.has_register_()) {
+      return Status(Code::kInvalidArgument, "the first message of a node's session is not a registration");
+    }
+    node_control::RegisterNode in = node_control::FromProto(report.register_());
+    if (in.protocol_version != wire::kProtocolVersion) {
+      return Error(Code::kFailedPrecondition,
+                   "node '{}' speaks protocol version {} (msa {}), the controller version {} (msa {}); run "
+                   "one version of msa on "
+                   "all nodes",
+                   in.description.name, in.protocol_version, in.daemon_version, wire::kProtocolVersion,
+                   edge_.version);
+    }
+    const auto index = edge_.shell.controller().topology().SelectNode(in.description.name);
+    if (!index.ok()) return index.status();
+    session.node = in.description.name;
+    edge_.shell.AddLink(session.node, session.id, std::make_shared<StreamLink>(session.stream));
+    edge_.shell.Handle(RegistrationOf(std::move(in), session.id));
+    return Status::Ok();
+  }
+
+  Status Take(NodeSession& session, v1::NodeReport report) {
+    switch (report.what_case()) {
+      case v1::NodeReport::kHeartbeat: {
+        const node_control::Heartbeat beat = node_control::FromProto(report.heartbeat());
+        edge_.shell.Handle(event::NodeHeartbeat{.node = session.node,
+                                                .session = session.id,
+                                                .load = beat.load,
+                                                .jobd_warm = beat.jobd_warm,
+                                                .memory_free = beat.memory_free});
+        return Status::Ok();
+      }
+      case v1::NodeReport::kFromJobd:
+        return TakeFromJobd(session, std::move(*report.mutable_from_jobd()));
+      case v1::NodeReport::kJobdGone: {
+        node_control::JobdGone gone = node_control::FromProto(report.jobd_gone());
+        edge_.shell.Handle(event::JobdGone{.node = session.node,
+                                           .job = gone.job,
+                                           .incarnation = gone.incarnation,
+                                           .reason = std::move(gone.reason),
+                                           .clean = gone.clean});
+        return Status::Ok();
+      }
+      case v1::NodeReport::kRegister:
+        return Status(Code::kInvalidArgument, "a second registration in one session; open a new one");
+      case v1::NodeReport::WHAT_NOT_SET:
+        return Status::Ok();  // of a newer node daemon
+    }
+    return Status::Ok();
+  }
+
+  Status TakeFromJobd(const NodeSession& session, v1::FromJobd in) {
+    MSA_ASSIGN_OR_RETURN(const node_control::FromJobd from, node_control::FromProto(std::move(in)));
+    Result<JobdMessage> message = DecodeJobdMessage(from.frame.type, from.frame.payload);
+    if (!message.ok()) {
+      // The node relays unread: it is not to blame, and its other jobs go on.
+      spdlog::warn("job={} node={} message of its job daemon dropped: {}", from.job, session.node,
+                   message.status().ToString());
+      return Status::Ok();
+    }
+    edge_.shell.Handle(event::FromJobd{.node = session.node,
+                                       .job = from.job,
+                                       .incarnation = from.incarnation,
+                                       .message = *std::move(message)});
+    return Status::Ok();
+  }
+
+  void Gone(const NodeSession& session) {
+    if (!session.node.empty()) edge_.shell.DropLink(session.node, session.id);
+  }
+
+  RpcEdge& edge_;
+  std::atomic<SessionId> next_session_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<RpcService> MakeNodeControlService(RpcEdge& edge) {
+  return std::make_unique<NodeControlService>(edge);
+}
+
+}  // namespace msa

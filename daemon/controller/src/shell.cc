@@ -1,0 +1,343 @@
+#include "shell.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+
+#include "msa/base/clock.h"
+#include "msa/base/fault.h"
+
+namespace msa {
+namespace {
+
+// A pass over a long queue takes milliseconds. After one that took longer than this, the next one waits
+// kPassRest times as long, so that scheduling takes at most a fifth of the thread.
+constexpr Millis kShortPass{2};
+constexpr int kPassRest = 4;
+constexpr Millis kLongestRest{1000};
+constexpr char kGoingAway[] = "the controller is going away; try again";
+
+template <class T>
+constexpr bool kIsChange = std::is_constructible_v<StoreChange, T>;
+
+std::vector<StoreChange> ChangesOf(const std::vector<Effect>& effects) {
+  std::vector<StoreChange> out;
+  for (const Effect& effect : effects) {
+    std::visit(
+        [&out](const auto& one) {
+          if constexpr (kIsChange<std::decay_t<decltype(one)>>) out.emplace_back(one);
+        },
+        effect);
+  }
+  return out;
+}
+
+// Of events that somebody waits for; 0 of others.
+ReplyTag TagOf(const Event& event) {
+  return std::visit(
+      [](const auto& one) -> ReplyTag {
+        if constexpr (requires { one.reply; }) return one.reply;
+        return 0;
+      },
+      event);
+}
+
+}  // namespace
+
+Shell::Shell(EventLoop& loop, Controller& controller, JobStore& store, Options options)
+    : loop_(loop), controller_(controller), store_(store), options_(std::move(options)) {}
+
+Shell::~Shell() {
+  *alive_ = false;
+  loop_.Cancel(retry_timer_);
+  loop_.Cancel(pass_timer_);
+  loop_.Cancel(tick_timer_);
+}
+
+Status Shell::Start() {
+  MSA_ASSIGN_OR_RETURN(StoredState state, store_.LoadAll());
+  MSA_ASSIGN_OR_RETURN(std::vector<Effect> effects, controller_.Restore(std::move(state), Now()));
+  MSA_RETURN_IF_ERROR(Commit(effects).WithContext("take up the jobs of before"));
+  Execute(std::move(effects));
+  return Status::Ok();
+}
+
+void Shell::Handle(Event event) {
+  if (stopped_) {
+    Answer(TagOf(event), Status(Code::kUnavailable, kGoingAway), JobId(0));
+    return;
+  }
+  if (held_) {
+    Hold(std::move(event));
+    return;
+  }
+  waiting_.push_back(std::move(event));
+  if (busy_) return;
+  busy_ = true;
+  while (!waiting_.empty() && !held_) {
+    Event next = std::move(waiting_.front());
+    waiting_.pop_front();
+    Process(std::move(next));
+  }
+  busy_ = false;
+}
+
+void Shell::Process(Event event) {
+  const bool is_submit = std::holds_alternative<event::Submit>(event);
+  std::vector<Effect> effects = controller_.On(std::move(event), Now());
+  const Status committed = Commit(effects);
+  if (committed.ok()) {
+    if (is_submit) (void)Fault("controller.submit.after_commit");
+    Execute(std::move(effects));
+    return;
+  }
+  if (is_submit) {
+    UndoSubmit(effects, committed);
+    return;
+  }
+  spdlog::error("state cannot be written, trying again each {} ms: {}", options_.commit_retry.count(),
+                committed.ToString());
+  trouble_ = committed;
+  held_ = std::move(effects);
+  retry_timer_ = loop_.After(options_.commit_retry, [this] { RetryCommit(); });
+}
+
+void Shell::Hold(Event event) {
+  if (const ReplyTag tag = TagOf(event); tag != 0) {
+    // A request is not kept waiting for a disk: the caller learns what is wrong.
+    Answer(tag, trouble_.WithContext("the controller cannot write its state, nothing was changed"), JobId(0));
+  } else if (auto* beat = std::get_if<event::NodeHeartbeat>(&event)) {
+    held_heartbeats_[beat->node] = std::move(*beat);
+  } else if (!std::holds_alternative<event::Tick>(event)) {
+    waiting_.push_back(std::move(event));
+  }
+}
+
+Status Shell::Commit(const std::vector<Effect>& effects) {
+  const std::vector<StoreChange> changes = ChangesOf(effects);
+  if (changes.empty()) return Status::Ok();
+  MSA_RETURN_IF_ERROR(Fault("controller.commit.before"));
+  MSA_RETURN_IF_ERROR(store_.Commit(changes));
+  // The change is on disk: a failing point here could not be told from a lost reply.
+  (void)Fault("controller.commit.after");
+  return Status::Ok();
+}
+
+void Shell::UndoSubmit(const std::vector<Effect>& effects, const Status& why) {
+  const Status told(Code::kResourceExhausted,
+                    why.WithContext("the job is not queued, its record cannot be written").message());
+  spdlog::error("submit refused: {}", why.ToString());
+  for (const Effect& effect : effects) {
+    if (const auto* put = std::get_if<effect::PutJob>(&effect)) controller_.ForgetJob(put->record.id);
+  }
+  for (const Effect& effect : effects) {
+    if (const auto* reply = std::get_if<effect::Reply>(&effect)) Answer(reply->tag, told, JobId(0));
+  }
+}
+
+void Shell::RetryCommit() {
+  if (!held_) return;
+  const Status status = Commit(*held_);
+  if (!status.ok()) {
+    trouble_ = status;
+    retry_timer_ = loop_.After(options_.commit_retry, [this] { RetryCommit(); });
+    return;
+  }
+  spdlog::info("state can be written again");
+  trouble_ = Status::Ok();
+  std::vector<Effect> effects = *std::exchange(held_, std::nullopt);
+  // Heartbeats first: no node is taken for dead for the time that this daemon could not listen.
+  for (auto& [node, beat] : std::exchange(held_heartbeats_, {})) waiting_.emplace_front(std::move(beat));
+  busy_ = true;  // what the effects ask for comes after what waited
+  Execute(std::move(effects));
+  busy_ = false;
+  ArmTick();
+  Handle(event::Tick{});
+}
+
+void Shell::Execute(std::vector<Effect> effects) {
+  for (const Effect& effect : effects) {
+    std::visit([this](const auto& one) { Do(one); }, effect);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------- effects
+
+void Shell::Do(const effect::SendStartJob& effect) {
+  Link* const link = FindLink(effect.node);
+  if (link == nullptr) return;
+  wire::LaunchJob launch = *effect.launch;
+  launch.self_index = effect.self_index;
+  link->link->Send(
+      node_control::StartJob{.job = effect.job,
+                             .incarnation = effect.incarnation,
+                             .user = effect.user,
+                             .frame = {.type = wire::LaunchJob::kType, .payload = wire::Encode(launch)}});
+}
+
+void Shell::Do(const effect::SendToJobd& effect) {
+  Link* const link = FindLink(effect.node);
+  if (link == nullptr) return;
+  link->link->Send(node_control::ToJobd{.job = effect.job,
+                                        .incarnation = effect.incarnation,
+                                        .frame = {.type = effect.type, .payload = effect.payload}});
+}
+
+void Shell::Do(const effect::SendQuitJob& effect) {
+  Link* const link = FindLink(effect.node);
+  if (link == nullptr) return;
+  link->link->Send(
+      node_control::QuitJob{.job = effect.job, .incarnation = effect.incarnation, .reason = effect.reason});
+}
+
+void Shell::Do(const effect::Registered& effect) {
+  const auto it = links_.find(effect.node);
+  if (it == links_.end() || it->second.session != effect.session) return;
+  it->second.registered = true;
+  node_control::Registered command{.heartbeat_interval = options_.heartbeat_interval,
+                                   .system_name = options_.system_name};
+  for (const JobdInfo& jobd : effect.keep) {
+    command.keep.push_back({.job = jobd.job,
+                            .incarnation = jobd.incarnation,
+                            .member_index = jobd.member_index,
+                            .is_head = jobd.is_head,
+                            .ended = jobd.ended});
+  }
+  it->second.link->Send(command);
+}
+
+void Shell::Do(const effect::CloseSession& effect) {
+  const auto it = links_.find(effect.node);
+  if (it == links_.end() || it->second.session != effect.session) return;
+  it->second.link->Close(Status(Code::kUnavailable, effect.reason));
+}
+
+void Shell::Do(const effect::JobChanged& effect) { Notify(effect.job); }
+
+void Shell::Do(const effect::NeedSchedulePass&) {
+  if (std::exchange(pass_wanted_, true)) return;
+  const auto rest = std::chrono::ceil<Millis>(next_pass_ - SteadyNow());
+  if (rest > Millis(0)) {
+    pass_timer_ = loop_.After(rest, [this] { SchedulePass(); });
+  } else {
+    // After what other threads have posted already: one pass serves all of it.
+    loop_.Post([this, alive = alive_] {
+      if (*alive) SchedulePass();
+    });
+  }
+}
+
+void Shell::Do(const effect::Reply& effect) {
+  (void)Fault("controller.reply.before");
+  Answer(effect.tag, effect.status, effect.job);
+}
+
+void Shell::Do(const effect::WakeAt& effect) {
+  wakes_.insert(effect.at);
+  ArmTick();
+}
+
+void Shell::Do(const effect::Log& effect) { spdlog::info("{}", effect.text); }
+
+// --------------------------------------------------------------------------------------------------- timers
+
+void Shell::SchedulePass() {
+  pass_wanted_ = false;
+  const SteadyTime before = SteadyNow();
+  Handle(event::SchedulePass{});
+  const SteadyTime after = SteadyNow();
+  const auto took = std::chrono::duration_cast<Millis>(after - before);
+  next_pass_ = took > kShortPass ? after + std::min(took * kPassRest, kLongestRest) : after;
+}
+
+void Shell::ArmTick() {
+  if (wakes_.empty() || (armed_ && *armed_ <= *wakes_.begin())) return;
+  loop_.Cancel(tick_timer_);
+  armed_ = *wakes_.begin();
+  tick_timer_ = loop_.After(std::max(*armed_ - Now(), Millis(0)), [this] {
+    armed_.reset();
+    wakes_.erase(wakes_.begin(), wakes_.upper_bound(Now()));
+    Handle(event::Tick{});
+    ArmTick();
+  });
+}
+
+// ------------------------------------------------------------------------------------------ replies, watches
+
+ReplyTag Shell::Expect(ReplyCallback reply) {
+  const ReplyTag tag = next_tag_++;
+  replies_.emplace(tag, std::move(reply));
+  return tag;
+}
+
+void Shell::Answer(ReplyTag tag, const Status& status, JobId job) {
+  const auto it = replies_.find(tag);
+  if (it == replies_.end()) return;
+  const ReplyCallback reply = std::move(it->second);
+  replies_.erase(it);
+  reply(status, job);
+}
+
+Result<Shell::WatchId> Shell::Watch(JobId job, WatchCallback callback) {
+  MSA_ASSIGN_OR_RETURN(const JobView view, controller_.GetJob(job));
+  const WatchId id = next_watch_++;
+  callback(view);
+  watchers_.emplace(id, Watcher{job, std::move(callback)});
+  watched_jobs_[job].insert(id);
+  return id;
+}
+
+void Shell::Unwatch(WatchId watch) {
+  const auto it = watchers_.find(watch);
+  if (it == watchers_.end()) return;
+  const auto job = watched_jobs_.find(it->second.job);
+  job->second.erase(watch);
+  if (job->second.empty()) watched_jobs_.erase(job);
+  watchers_.erase(it);
+}
+
+void Shell::Notify(JobId job) {
+  const auto it = watched_jobs_.find(job);
+  if (it == watched_jobs_.end()) return;
+  const Result<JobView> view = controller_.GetJob(job);
+  if (!view.ok()) return;
+  const std::set<WatchId> ids = it->second;  // a callback may unwatch
+  for (const WatchId id : ids) {
+    if (const auto watcher = watchers_.find(id); watcher != watchers_.end()) watcher->second.callback(*view);
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------- links
+
+void Shell::AddLink(const std::string& node, SessionId session, std::shared_ptr<NodeLink> link) {
+  Link& place = links_[node];
+  if (place.link)
+    place.link->Close(Error(Code::kAborted, "a newer session of node '{}' replaces this one", node));
+  place = {.session = session, .link = std::move(link)};
+}
+
+void Shell::DropLink(const std::string& node, SessionId session) {
+  const auto it = links_.find(node);
+  if (it == links_.end() || it->second.session != session) return;
+  links_.erase(it);
+  Handle(event::NodeLost{.node = node, .session = session});
+}
+
+Shell::Link* Shell::FindLink(const std::string& node) {
+  const auto it = links_.find(node);
+  return it == links_.end() || !it->second.registered ? nullptr : &it->second;
+}
+
+void Shell::Stop() {
+  stopped_ = true;
+  for (auto& [node, link] : links_) link.link->Close(Status(Code::kUnavailable, kGoingAway));
+  links_.clear();
+  for (auto& [tag, reply] : std::exchange(replies_, {}))
+    reply(Status(Code::kUnavailable, kGoingAway), JobId(0));
+  watchers_.clear();
+  watched_jobs_.clear();
+}
+
+}  // namespace msa

@@ -1,0 +1,175 @@
+#include "wiring.h"
+
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "msa/adapters/config/topology_file.h"
+#include "msa/adapters/grpc/grpc_server_internal.h"
+#include "msa/adapters/process/event_loop.h"
+#include "msa/adapters/process/files.h"
+#include "msa/adapters/process/lock_file.h"
+#include "msa/adapters/sqlite/sqlite_store.h"
+#include "msa/base/clock.h"
+
+#include "services.h"
+#include "shell.h"
+
+namespace msa {
+namespace {
+
+// For calls under way, and for clients to close connections that they keep.
+constexpr Millis kShutdownGrace{100};
+
+Result<std::string> SocketPath(const DaemonOptions& options) {
+  constexpr std::string_view kUnix = "unix:";
+  if (options.listen.empty()) return options.directory + "/controller.sock";
+  if (!options.listen.starts_with(kUnix) || options.listen.size() == kUnix.size()) {
+    return Error(Code::kInvalidArgument, "--listen '{}' is no address of this daemon; expected unix:PATH",
+                 options.listen);
+  }
+  return options.listen.substr(kUnix.size());
+}
+
+ControllerOptions CoreOptions(const DaemonOptions& options) {
+  ControllerOptions out;
+  out.node_timeout = options.node_timeout;
+  out.owner_grace = options.owner_grace;
+  out.operator_uid = ::geteuid();
+  out.scheduler.backfill = options.backfill;
+  return out;
+}
+
+// A connection of each client and node is a descriptor.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// The daemon's parts, in the order in which they stand on each other.
+class Daemon {
+ public:
+  explicit Daemon(const DaemonOptions& options) : options_(options) {}
+
+  ~Daemon() {
+    if (stopper_.joinable()) stopper_.join();
+    server_.reset();
+    if (loop_ && signals_) loop_->Unwatch(signals_.get());
+  }
+
+  Status Start() {
+    const Instant started_at = Now();
+    MSA_ASSIGN_OR_RETURN(const std::string socket, SocketPath(options_));
+    MSA_ASSIGN_OR_RETURN(SystemTopology topology, LoadTopologyFile(options_.topology));
+    MSA_RETURN_IF_ERROR(MakeDirectory(options_.directory));
+    MSA_RETURN_IF_ERROR(Lock());
+    MSA_ASSIGN_OR_RETURN(store_, OpenSqliteStore(options_.directory + "/state.db"));
+    MSA_ASSIGN_OR_RETURN(loop_, EventLoop::Create());
+    const std::string system_name = topology.system_name;
+    const std::size_t nodes = topology.nodes.size();
+    controller_ = std::make_unique<Controller>(std::move(topology), CoreOptions(options_));
+    shell_ = std::make_unique<Shell>(
+        *loop_, *controller_, *store_,
+        Shell::Options{.system_name = system_name, .heartbeat_interval = options_.heartbeat});
+    MSA_RETURN_IF_ERROR(shell_->Start());
+    MSA_RETURN_IF_ERROR(WatchSignals());
+    MSA_RETURN_IF_ERROR(Listen(socket, started_at));
+    spdlog::info("controller of system '{}' with {} nodes is ready: pid={} socket={}", system_name, nodes,
+                 ::getpid(), socket);
+    return Status::Ok();
+  }
+
+  Status Run() { return loop_->Run(); }
+
+ private:
+  Status Lock() {
+    Result<LockFile> lock = LockFile::Acquire(options_.directory + "/controller.lock", "msa-controllerd");
+    if (lock.ok()) {
+      lock_ = std::make_unique<LockFile>(*std::move(lock));
+    } else if (lock.status().code() == Code::kAlreadyExists) {
+      return Error(Code::kAlreadyExists, "{}; stop it, or give another --dir", lock.status().message());
+    }
+    return lock.status();
+  }
+
+  Status Listen(const std::string& socket, Instant started_at) {
+    edge_ = std::make_unique<RpcEdge>(RpcEdge{.loop = *loop_,
+                                              .shell = *shell_,
+                                              .users = users_,
+                                              .operator_uid = ::geteuid(),
+                                              .directory = options_.directory,
+                                              .version = MSA_VERSION,
+                                              .started_at = started_at});
+    services_.push_back(MakeJobService(*edge_));
+    services_.push_back(MakeTopologyService(*edge_));
+    services_.push_back(MakeNodeControlService(*edge_));
+    std::vector<grpc::Service*> served;
+    for (const auto& service : services_) served.push_back(service->service());
+    MSA_ASSIGN_OR_RETURN(server_, GrpcServer::Start(*loop_, {.path = socket}, served));
+    edge_->caller = [this](const grpc::ServerContextBase& context) { return server_->Caller(context); };
+    return Status::Ok();
+  }
+
+  Status WatchSignals() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    ::sigaddset(&set, SIGTERM);
+    ::sigaddset(&set, SIGINT);
+    signals_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_) return ErrnoError(errno, "signalfd");
+    return loop_->Watch(signals_.get(), EPOLLIN, [this](std::uint32_t) {
+      signalfd_siginfo info{};
+      if (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) Stop(info);
+    });
+  }
+
+  // The loop goes on until every call has ended: their handlers need it.
+  void Stop(const signalfd_siginfo& info) {
+    if (stopper_.joinable()) return;
+    spdlog::info("signal {} of pid {}: ending; jobs go on", info.ssi_signo, info.ssi_pid);
+    server_->StopAccepting();
+    for (const auto& service : services_) service->Stop();
+    shell_->Stop();
+    stopper_ = std::thread([this] {
+      server_->Shutdown(kShutdownGrace);
+      loop_->Stop();
+    });
+  }
+
+  const DaemonOptions options_;
+  std::unique_ptr<LockFile> lock_;
+  std::unique_ptr<JobStore> store_;
+  std::unique_ptr<EventLoop> loop_;
+  UserNames users_;
+  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<Shell> shell_;
+  std::unique_ptr<RpcEdge> edge_;
+  std::vector<std::unique_ptr<RpcService>> services_;
+  std::unique_ptr<GrpcServer> server_;
+  UniqueFd signals_;
+  std::thread stopper_;
+};
+
+}  // namespace
+
+Status RunController(const DaemonOptions& options) {
+  RaiseDescriptorLimit();
+  Daemon daemon(options);
+  MSA_RETURN_IF_ERROR(daemon.Start());
+  const Status status = daemon.Run();
+  spdlog::info("controller ended");
+  return status;
+}
+
+}  // namespace msa

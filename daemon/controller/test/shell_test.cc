@@ -1,0 +1,215 @@
+#include "shell.h"
+
+#include <gtest/gtest.h>
+
+#include "secret.h"
+#include "user_names.h"
+
+namespace msa {
+namespace {
+
+// Keeps nothing, fails when told to.
+class FakeStore : public JobStore {
+ public:
+  Result<StoredState> LoadAll() override { return StoredState{}; }
+  Status Commit(const std::vector<StoreChange>& changes) override {
+    if (full) return Status(Code::kResourceExhausted, "disk is full");
+    commits += 1;
+    last = changes.size();
+    return Status::Ok();
+  }
+  std::int64_t SizeBytes() const override { return 0; }
+
+  bool full = false;
+  int commits = 0;
+  std::size_t last = 0;
+};
+
+struct Sent {
+  std::vector<JobId> started;
+  int registered = 0;
+  std::vector<Status> closed;
+};
+
+class FakeLink : public NodeLink {
+ public:
+  explicit FakeLink(Sent& sent) : sent_(sent) {}
+  void Send(const node_control::Registered&) override { sent_.registered += 1; }
+  void Send(node_control::StartJob command) override { sent_.started.push_back(command.job); }
+  void Send(node_control::ToJobd) override {}
+  void Send(const node_control::QuitJob&) override {}
+  void Close(Status why) override { sent_.closed.push_back(std::move(why)); }
+
+ private:
+  Sent& sent_;
+};
+
+SystemTopology OneNode() {
+  SystemTopology out;
+  out.system_name = "test";
+  out.modules = {{ModuleId(0), "cluster", "cluster"}};
+  out.nodes = {{.name = "cn0", .module = ModuleId(0), .cores = 4, .synthetic = true}};
+  return out;
+}
+
+class ShellTest : public ::testing::Test {
+ protected:
+  ShellTest()
+      : loop_(std::move(*EventLoop::Create())),
+        controller_(OneNode(), {}),
+        shell_(*loop_, controller_, store_, {.system_name = "test", .commit_retry = Millis(5)}) {
+    EXPECT_TRUE(shell_.Start().ok());
+  }
+
+  void Register() {
+    shell_.AddLink("cn0", 1, std::make_shared<FakeLink>(sent_));
+    shell_.Handle(
+        event::NodeRegistered{.node = "cn0", .session = 1, .facts = {.cores = 4, .machine_cores = 4}});
+    Settle();
+  }
+
+  void Submit(const std::string& token, Shell::ReplyCallback reply) {
+    event::Submit submit{.token = token, .user_name = "me"};
+    submit.spec.cwd = "/";
+    submit.spec.components.resize(1);
+    submit.spec.components[0].resources.ntasks = 1;
+    submit.spec.components[0].argv = {"true"};
+    submit.secret = *MakeSecret();
+    shell_.Request(std::move(submit), std::move(reply));
+  }
+
+  // Runs what is posted and due.
+  void Settle() {
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(loop_->RunOnce(Millis(0)).ok());
+  }
+  bool SettleUntil(const std::function<bool()>& condition) {
+    const auto deadline = SteadyNow() + Millis(5000);
+    while (!condition()) {
+      if (SteadyNow() > deadline) return false;
+      EXPECT_TRUE(loop_->RunOnce(Millis(5)).ok());
+    }
+    return true;
+  }
+
+  std::unique_ptr<EventLoop> loop_;
+  FakeStore store_;
+  Controller controller_;
+  Shell shell_;
+  Sent sent_;
+};
+
+TEST_F(ShellTest, RepliesAfterTheCommitAndThenStartsTheJob) {
+  Register();
+  const int before = store_.commits;
+  int commits_at_reply = 0;
+  Submit("t", [&](const Status& status, JobId job) {
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(job, JobId(1));
+    commits_at_reply = store_.commits;
+  });
+  EXPECT_EQ(commits_at_reply, before + 1);
+  EXPECT_TRUE(sent_.started.empty());
+  Settle();
+  EXPECT_EQ(sent_.started, std::vector<JobId>{JobId(1)});
+  EXPECT_EQ(store_.commits, before + 2);
+}
+
+TEST_F(ShellTest, UndoesASubmitThatCannotBeCommitted) {
+  store_.full = true;
+  Status told;
+  Submit("t", [&](const Status& status, JobId) { told = status; });
+  EXPECT_EQ(told.code(), Code::kResourceExhausted);
+  EXPECT_NE(told.message().find("disk is full"), std::string::npos);
+  EXPECT_TRUE(controller_.ListJobs({.ended = true}).empty());
+  EXPECT_TRUE(controller_.CheckInvariants().ok());
+  store_.full = false;
+  JobId job;
+  Submit("t", [&](const Status& status, JobId id) {
+    EXPECT_TRUE(status.ok());
+    job = id;
+  });
+  EXPECT_NE(job, JobId(0));
+}
+
+TEST_F(ShellTest, HoldsAPlacementUntilTheDiskHasRoom) {
+  Register();
+  Submit("t", [](const Status&, JobId) {});
+  store_.full = true;  // before the pass that places it
+  Settle();
+  EXPECT_TRUE(sent_.started.empty());
+  // Requests are refused at once, what nodes report waits.
+  Status told;
+  Submit("u", [&](const Status& status, JobId) { told = status; });
+  EXPECT_EQ(told.code(), Code::kResourceExhausted);
+  shell_.Handle(event::NodeHeartbeat{.node = "cn0", .session = 1, .load = 2.5});
+  store_.full = false;
+  ASSERT_TRUE(SettleUntil([&] { return !sent_.started.empty(); }));
+  EXPECT_EQ(sent_.started, std::vector<JobId>{JobId(1)});
+  EXPECT_EQ((*controller_.ListNodes("", {}))[0].load, 2.5);
+  EXPECT_TRUE(controller_.CheckInvariants().ok());
+}
+
+TEST_F(ShellTest, SendsNothingToANodeBeforeItIsRegistered) {
+  Submit("t", [](const Status&, JobId) {});
+  shell_.AddLink("cn0", 1, std::make_shared<FakeLink>(sent_));
+  Settle();
+  EXPECT_TRUE(sent_.started.empty());
+  EXPECT_EQ(sent_.registered, 0);
+}
+
+TEST_F(ShellTest, ANewerSessionReplacesTheOlderWhoseEndThenMeansNothing) {
+  Register();
+  shell_.AddLink("cn0", 2, std::make_shared<FakeLink>(sent_));
+  shell_.Handle(
+      event::NodeRegistered{.node = "cn0", .session = 2, .facts = {.cores = 4, .machine_cores = 4}});
+  ASSERT_EQ(sent_.closed.size(), 1u);
+  EXPECT_EQ(sent_.closed[0].code(), Code::kAborted);
+  shell_.DropLink("cn0", 1);
+  Submit("t", [](const Status&, JobId) {});
+  Settle();
+  EXPECT_EQ(sent_.started.size(), 1u);
+}
+
+TEST_F(ShellTest, TellsWatchersTheStateAtOnceAndEachChange) {
+  Register();
+  JobId job;
+  std::vector<JobState> seen;
+  Submit("t", [&](const Status&, JobId id) { job = id; });
+  const auto watch = shell_.Watch(job, [&](const JobView& view) { seen.push_back(view.record->state); });
+  ASSERT_TRUE(watch.ok());
+  EXPECT_EQ(seen, std::vector<JobState>{JobState::kPending});
+  Settle();
+  EXPECT_EQ(seen.back(), JobState::kStarting);
+  shell_.Unwatch(*watch);
+  const std::size_t count = seen.size();
+  shell_.Request(event::Cancel{.job = job, .now = true}, [](const Status&, JobId) {});
+  EXPECT_EQ(seen.size(), count);
+  EXPECT_EQ(shell_.Watch(JobId(77), [](const JobView&) {}).status().code(), Code::kNotFound);
+}
+
+TEST_F(ShellTest, AnswersRequestsAsUnavailableOnceItStops) {
+  Register();
+  shell_.Stop();
+  Status told;
+  Submit("t", [&](const Status& status, JobId) { told = status; });
+  EXPECT_EQ(told.code(), Code::kUnavailable);
+  EXPECT_EQ(sent_.closed.size(), 1u);
+}
+
+TEST(Secret, IsDifferentEachTime) {
+  const auto first = MakeSecret();
+  const auto second = MakeSecret();
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->size(), 64u);
+  EXPECT_NE(*first, *second);
+}
+
+TEST(UserNames, GivesTheNumberOfAUserWithoutAName) {
+  UserNames names;
+  EXPECT_EQ(names.Of(0), "root");
+  EXPECT_EQ(names.Of(4000000001u), "4000000001");
+  EXPECT_EQ(names.Of(0), "root");
+}
+
+}  // namespace
+}  // namespace msa

@@ -1,0 +1,221 @@
+#pragma once
+// What goes into the controller's state machine and what comes out. `reply` tags are the shell's own; each
+// event with one is answered by exactly one Reply effect.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "msa/job/records.h"
+
+namespace msa {
+
+using ReplyTag = std::uint64_t;
+// Numbers the sessions of all nodes; a newer one replaces an older one of the same node.
+using SessionId = std::uint64_t;
+
+// A message of a job daemon, decoded.
+using JobdMessage = std::variant<wire::JobStarted, wire::NamespaceReport, wire::GrantAsk, wire::GrantRelease,
+                                 wire::JobExit, wire::MemberFailed>;
+// kInvalidArgument: a type that no job daemon sends to the controller, or a malformed payload.
+Result<JobdMessage> DecodeJobdMessage(std::uint16_t type, std::string_view payload);
+
+struct NodeFacts {
+  std::uint32_t cores = 0;
+  std::uint32_t machine_cores = 0;
+  Bytes memory;
+  bool synthetic = false;
+  std::uint32_t packages = 0;
+  std::uint32_t numa_nodes = 0;
+  std::uint32_t gpus = 0;
+  std::string cpu_model;
+  Bytes nam;
+};
+
+struct JobdInfo {
+  JobId job;
+  Incarnation incarnation;
+  std::uint32_t member_index = 0;
+  bool is_head = false;
+  bool ended = false;
+};
+
+namespace event {
+
+// Queues a job; a SchedulePass is asked for. Reply: the job's id. A token that this user has used: the id of
+// then.
+struct Submit {
+  std::string token;
+  UserIdentity user;
+  std::string user_name;
+  JobSpec spec;
+  bool interactive = false;
+  std::string secret;  // 32 random bytes in hex
+  ReplyTag reply = 0;
+};
+// Starts what can start. Ask for it after NeedSchedulePass; several wishes may be served by one.
+struct SchedulePass {};
+// A Run stream of the job opened or broke. The job of a lost owner is cancelled.
+struct OwnerAttached {
+  JobId job;
+};
+struct OwnerLost {
+  JobId job;
+};
+struct NodeRegistered {
+  std::string node;
+  SessionId session = 0;
+  NodeFacts facts;
+  std::string daemon_version;
+  std::string attach_address;
+  std::string jobd_address;  // %J stands for "<job>.<incarnation>"
+  std::vector<JobdInfo> jobds;
+};
+struct NodeHeartbeat {
+  std::string node;
+  SessionId session = 0;
+  double load = 0;
+  std::uint32_t jobd_warm = 0;
+  Bytes memory_free;
+};
+// The session's stream broke. The node is given node_timeout to come back.
+struct NodeLost {
+  std::string node;
+  SessionId session = 0;
+};
+// Time passes: at the latest WakeAt time given out, and it does no harm at any other.
+struct Tick {};
+struct FromJobd {
+  std::string node;
+  JobId job;
+  Incarnation incarnation;
+  JobdMessage message;
+};
+struct JobdGone {
+  std::string node;
+  JobId job;
+  Incarnation incarnation;
+  std::string reason;
+  bool clean = false;
+};
+// Errors: kNotFound, kPermissionDenied (neither root, operator nor owner), kFailedPrecondition (it has
+// ended).
+struct Cancel {
+  UserIdentity caller;
+  JobId job;
+  std::string reason;
+  bool now = false;
+  ReplyTag reply = 0;
+};
+// Errors as Cancel; kFailedPrecondition: not running; kInvalidArgument: no such signal.
+struct SignalJob {
+  UserIdentity caller;
+  JobId job;
+  std::int32_t signal = 0;
+  ReplyTag reply = 0;
+};
+// Errors: kNotFound, kPermissionDenied (not the operator), kInvalidArgument (no or over-long reason).
+struct Drain {
+  UserIdentity caller;
+  std::vector<std::string> nodes;
+  std::string reason;
+  ReplyTag reply = 0;
+};
+struct Resume {
+  UserIdentity caller;
+  std::vector<std::string> nodes;
+  ReplyTag reply = 0;
+};
+
+}  // namespace event
+
+using Event =
+    std::variant<event::Submit, event::SchedulePass, event::OwnerAttached, event::OwnerLost,
+                 event::NodeRegistered, event::NodeHeartbeat, event::NodeLost, event::Tick, event::FromJobd,
+                 event::JobdGone, event::Cancel, event::SignalJob, event::Drain, event::Resume>;
+
+namespace effect {
+
+// To be committed first, all of one On() in one transaction, in the order given.
+struct PutJob {
+  JobRecord record;
+};
+struct DeleteJob {
+  JobId job;
+};
+struct PutNode {
+  NodeRecord record;
+};
+struct PutGrant {
+  GrantRecord record;
+};
+struct DeleteGrant {
+  GrantId grant;
+};
+
+// To be sent, in the order given, after the commit. A node without a session drops them: what matters is
+// repeated when it registers.
+struct SendStartJob {
+  std::string node;
+  JobId job;
+  Incarnation incarnation;
+  UserIdentity user;
+  std::shared_ptr<const wire::LaunchJob> launch;  // shared by the nodes of the job; send it with `self_index`
+  std::uint32_t self_index = 0;
+};
+struct SendToJobd {
+  std::string node;
+  JobId job;
+  Incarnation incarnation;
+  std::uint16_t type = 0;  // 0x02xx
+  std::string payload;
+};
+struct SendQuitJob {
+  std::string node;
+  JobId job;
+  Incarnation incarnation;
+  std::string reason;
+};
+// Answer to NodeRegistered.
+struct Registered {
+  std::string node;
+  SessionId session = 0;
+  std::vector<JobdInfo> keep;
+};
+// The session of a node that is down is of no use: close it.
+struct CloseSession {
+  std::string node;
+  SessionId session = 0;
+  std::string reason;
+};
+
+// Watchers of the job are told its present state (Controller::GetJob).
+struct JobChanged {
+  JobId job;
+};
+struct NeedSchedulePass {};
+struct Reply {
+  ReplyTag tag = 0;
+  Status status;
+  JobId job;  // of Submit, Cancel
+};
+// A Tick is needed then. Earlier wishes still stand.
+struct WakeAt {
+  Instant at;
+};
+// For the log, one line.
+struct Log {
+  std::string text;
+};
+
+}  // namespace effect
+
+using Effect = std::variant<effect::PutJob, effect::DeleteJob, effect::PutNode, effect::PutGrant,
+                            effect::DeleteGrant, effect::SendStartJob, effect::SendToJobd,
+                            effect::SendQuitJob, effect::Registered, effect::CloseSession, effect::JobChanged,
+                            effect::NeedSchedulePass, effect::Reply, effect::WakeAt, effect::Log>;
+
+}  // namespace msa

@@ -1,0 +1,56 @@
+#pragma once
+// What a user submits, and the limits that it is held to.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "msa/base/messages.h"
+#include "msa/base/status.h"
+#include "msa/scheduler/request.h"
+
+namespace msa {
+
+inline constexpr std::size_t kMaxNameBytes = 255;  // job, user and reason texts
+inline constexpr std::size_t kMaxEnvironmentBytes = 1u << 20;
+inline constexpr std::size_t kMaxArgumentBytes = 1u << 20;  // argv of all components together
+inline constexpr std::size_t kMaxPathBytes = 4095;          // PATH_MAX less the NUL
+inline constexpr std::size_t kMaxTokenBytes = 64;
+
+struct Component {
+  ComponentRequest resources;
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // "K=V", for this component only
+  std::string cwd;               // absolute; empty: the job's
+  template <class A>
+  void Fields(A& a) {
+    a(resources, argv, env, cwd);
+  }
+};
+
+struct JobSpec {
+  std::string name;  // empty: base name of the first program
+  std::vector<Component> components;
+  std::vector<std::string> env;    // "K=V"
+  std::string cwd;                 // absolute
+  std::uint32_t time_limit_s = 0;  // 0: none
+  wire::StdioSpec stdio;
+  wire::KillPolicy kill_policy = wire::KillPolicy::kMpi;
+  bool no_bind = false;
+  std::uint32_t immediate_s = 0;  // given up if not started by then; 0: wait
+  bool oversubscribe = false;
+  template <class A>
+  void Fields(A& a) {
+    a(name, components, env, cwd, time_limit_s, stdio, kill_policy, no_bind, immediate_s, oversubscribe);
+  }
+};
+
+// The part that the scheduler sees.
+JobRequest RequestOf(const JobSpec& spec);
+
+// Checks limits and fills every default in: name, resources as FillDefaults, and CheckCanEver. Errors as
+// these; kInvalidArgument also: over-long name, environment, arguments or path, no program, a relative
+// directory, an unknown letter in a file pattern.
+Status CompleteSpec(JobSpec& spec, const SystemTopology& topology);
+
+}  // namespace msa

@@ -1,0 +1,185 @@
+#include <algorithm>
+
+#include "controller_impl.h"
+
+namespace msa {
+namespace {
+
+// A job daemon leaves within milliseconds; one that has not told so after this long is taken for gone.
+constexpr Millis kLeaveWait{2000};
+// Shares of grants given back, kept for `job show`. A job that spawns 10,000 times must not write a growing
+// record.
+constexpr std::size_t kMaxPastShares = 256;
+
+}  // namespace
+
+GrantRecord* Controller::Impl::FindGrant(JobId job, Incarnation incarnation, std::uint64_t request) {
+  for (auto& [id, grant] : grants)
+    if (grant.job == job && grant.incarnation == incarnation && grant.request == request) return &grant;
+  return nullptr;
+}
+
+void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantAsk& m) {
+  // A repeated ask gets its old answer, a waiting one goes on waiting.
+  if (const GrantRecord* known = FindGrant(job.record.id, job.record.incarnation, m.request)) {
+    SendMembership(job, "", {});
+    return AnswerAsk(job, m.request, known, "");
+  }
+  for (const WaitingAsk& waiting : asks)
+    if (waiting.job == job.record.id && waiting.ask.request == m.request) return;
+  if (job.record.state == JobState::kEnding) return AnswerAsk(job, m.request, nullptr, "the job is ending");
+  if (m.slots == 0) return AnswerAsk(job, m.request, nullptr, "0 slots asked; ask for at least 1");
+  const auto refusal = TryGrant(job, m);
+  if (!refusal) return;
+  Instant deadline = now;
+  // A week: beyond any wait that makes sense, below what overflows.
+  if (refusal->possible_later)
+    deadline += Millis(std::clamp<std::int64_t>(m.wait_ms, 0, 7 * 24 * 3600 * 1000LL));
+  // The job's own last grant has just ended: it is refused for want of nodes, not for a race with itself.
+  deadline = std::max(deadline, refusal->leaving_until);
+  if (deadline <= now) return AnswerAsk(job, m.request, nullptr, refusal->reason);
+  asks.push_back({job.record.id, m, deadline, refusal->reason});
+  WakeAt(deadline);
+}
+
+std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, const wire::GrantAsk& ask) {
+  DynamicRequest request;
+  request.job = job.record.id;
+  request.slots = ask.slots;
+  request.nodes = ask.nodes;
+  request.module = ask.module;
+  if (job.record.spec.time_limit_s > 0)
+    request.until = job.record.placed_at + Millis(std::int64_t{1000} * job.record.spec.time_limit_s);
+  for (const wire::Member& member : job.record.members)
+    if (const Node* node = FindNode(member.node))
+      request.avoid.push_back(static_cast<std::uint32_t>(node->index));
+  std::erase_if(leaving, [this](const auto& entry) { return entry.second <= now; });
+  Refusal refusal;
+  for (const auto& [who, until] : leaving) {
+    const auto& [name, id, incarnation] = who;
+    const Node* node = FindNode(name);
+    if (node == nullptr || id != job.record.id) continue;
+    request.avoid.push_back(static_cast<std::uint32_t>(node->index));
+    refusal.leaving_until = std::max(refusal.leaving_until, until);
+  }
+  DynamicAnswer answer = FindDynamic(View(), PendingJobs(), request, now, options.scheduler);
+  if (answer.lent) {
+    Lend(job, ask, *answer.lent);
+    return std::nullopt;
+  }
+  refusal.reason = std::move(answer.reason);
+  refusal.possible_later = answer.possible_later;
+  if (!answer.possible_later) refusal.leaving_until = Instant();
+  return refusal;
+}
+
+void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement) {
+  JobRecord& record = job.record;
+  last_grant = GrantId(last_grant.value + 1);
+  GrantRecord grant;
+  grant.id = last_grant;
+  grant.job = record.id;
+  grant.incarnation = record.incarnation;
+  grant.request = ask.request;
+  grant.since = now;
+  record.epoch = Epoch(record.epoch.value + 1);
+  grant.epoch = record.epoch;
+  for (const NodeShare& share : placement) {
+    const Node& node = nodes[share.node];
+    const Module* module = topology.FindModule(node.spec->module);
+    wire::Member member;
+    member.index = record.next_member++;
+    member.node = node.spec->name;
+    member.module = module->id;
+    member.module_name = module->name;
+    member.module_kind = module->kind;
+    member.cores = share.cores;
+    member.grant = grant.id;
+    member.oversubscribed = Oversubscribed(node);
+    member.address = AddressOn(node, record);
+    grant.members.push_back(member.index);
+    record.allocations.push_back(
+        {member.node, module->name, 0, share.cores, 0, share.memory, share.gpus, grant.id, member.index});
+    record.members.push_back(std::move(member));
+  }
+  grants.emplace(grant.id, grant);
+  Put(job);
+  Emit(effect::PutGrant{grant});
+  SendStart(job, grant.members, false);
+  SendMembership(job, "", grant.members);
+  AnswerAsk(job, ask.request, &grant, "");
+  Change(job);
+}
+
+void Controller::Impl::AnswerAsk(const Job& job, std::uint64_t request, const GrantRecord* grant,
+                                 const std::string& refusal) {
+  wire::GrantAnswer answer;
+  answer.request = request;
+  if (grant != nullptr && !grant->released) {
+    answer.grant = grant->id;
+    answer.epoch = grant->epoch;
+    answer.members = grant->members;
+  } else {
+    answer.reason = grant != nullptr ? "the grant was released already" : refusal;
+  }
+  SendToMember(job, job.record.head, answer);
+}
+
+void Controller::Impl::SendMembership(const Job& job, const std::string& reason,
+                                      const std::vector<std::uint32_t>& except) {
+  const wire::MembersChanged changed{job.record.epoch, BuildLaunch(job, false)->members, reason};
+  for (const wire::Member& member : job.record.members)
+    if (std::find(except.begin(), except.end(), member.index) == except.end())
+      SendToMember(job, member.index, changed);
+}
+
+void Controller::Impl::RetryAsks() {
+  for (auto it = asks.begin(); it != asks.end();) {
+    Job* job = Find(it->job);
+    const bool over = job == nullptr || !active.contains(it->job) || job->record.state == JobState::kEnding;
+    bool lent = false;
+    if (!over) {
+      const auto refusal = TryGrant(*job, it->ask);
+      lent = !refusal;
+      if (refusal) it->reason = refusal->reason;
+    }
+    if (lent) {
+      it = asks.erase(it);
+    } else if (over || it->deadline <= now) {
+      if (job != nullptr && !IsFinal(job->record.state))
+        AnswerAsk(*job, it->ask.request, nullptr, over ? "the job is ending" : it->reason);
+      it = asks.erase(it);
+    } else {
+      WakeAt(it->deadline);
+      ++it;
+    }
+  }
+}
+
+void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantRelease& m) {
+  const auto it = grants.find(m.grant);
+  if (it == grants.end() || it->second.job != job.record.id || it->second.released) return;
+  ReleaseGrant(job, it->second, true);
+}
+
+void Controller::Impl::ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daemons) {
+  JobRecord& record = job.record;
+  grant.released = true;
+  for (const wire::Member& member : record.members) {
+    if (member.grant != grant.id || !quit_daemons) continue;
+    Emit(effect::SendQuitJob{member.node, record.id, record.incarnation,
+                             fmt::format("grant {} was released", grant.id)});
+    leaving[{member.node, record.id, record.incarnation}] = now + kLeaveWait;
+  }
+  std::erase_if(record.members, [&](const wire::Member& m) { return m.grant == grant.id; });
+  if (record.allocations.size() > kMaxPastShares)
+    std::erase_if(record.allocations, [&](const Allocation& share) { return share.grant == grant.id; });
+  record.epoch = Epoch(record.epoch.value + 1);
+  Put(job);
+  Emit(effect::PutGrant{grant});
+  SendMembership(job, "", {});
+  Change(job);
+  NeedPass();
+}
+
+}  // namespace msa

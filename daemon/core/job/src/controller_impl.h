@@ -1,0 +1,197 @@
+#pragma once
+// The state behind Controller and the functions that change it, by concern: controller_jobs.cc (queue, start,
+// end), controller_nodes.cc, controller_grants.cc, controller_restore.cc, controller_views.cc.
+
+#include <deque>
+#include <list>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "msa/base/wire.h"
+#include "msa/job/controller.h"
+
+namespace msa {
+
+class Controller::Impl {
+ public:
+  // A job and what need not survive the process.
+  struct Job {
+    JobRecord record;
+    std::optional<Instant> owner_deadline;     // its msactl must be back by then
+    std::optional<Instant> kill_deadline;      // kEnding: ended from here if no exit record came
+    std::map<std::uint32_t, Instant> missing;  // members whose job daemon was not reported: judged then
+    std::string wait_reason;
+    Instant expected_start;
+  };
+
+  struct Node {
+    const NodeSpec* spec = nullptr;
+    std::size_t index = 0;
+    NodeState state = NodeState::kUnknown;
+    SessionId session = 0;  // 0: none
+    Instant last_sign;      // registration, heartbeat, loss of the session, or the controller's own start
+    std::string down_reason;
+    bool drained = false;
+    std::string drain_reason;
+    bool registered = false;  // `facts` were reported
+    // Which counts the topology leaves to the node daemon; known from the first registration on.
+    struct Open {
+      bool cores = false;
+      bool gpus = false;
+      bool memory = false;
+    };
+    std::optional<Open> open;
+    NodeFacts facts;
+    std::string daemon_version;
+    std::string attach_address;
+    std::string jobd_address;
+    Instant last_heartbeat;
+    Instant up_since;
+    double load = 0;
+    std::uint32_t jobd_warm = 0;
+  };
+
+  struct WaitingAsk {
+    JobId job;
+    wire::GrantAsk ask;
+    Instant deadline;
+    std::string reason;  // of the last refusal
+  };
+
+  Impl(SystemTopology topology, ControllerOptions options);
+
+  // -- events
+  void Handle(event::Submit& e);
+  void Handle(event::SchedulePass& e);
+  void Handle(event::OwnerAttached& e);
+  void Handle(event::OwnerLost& e);
+  void Handle(event::NodeRegistered& e);
+  void Handle(event::NodeHeartbeat& e);
+  void Handle(event::NodeLost& e);
+  void Handle(event::Tick& e);
+  void Handle(event::FromJobd& e);
+  void Handle(event::JobdGone& e);
+  void Handle(event::Cancel& e);
+  void Handle(event::SignalJob& e);
+  void Handle(event::Drain& e);
+  void Handle(event::Resume& e);
+
+  // -- messages of job daemons; `node` is where they came from
+  void OnMessage(Job& job, const std::string& node, wire::JobStarted& m);
+  void OnMessage(Job& job, const std::string& node, wire::NamespaceReport& m);
+  void OnMessage(Job& job, const std::string& node, wire::GrantAsk& m);
+  void OnMessage(Job& job, const std::string& node, wire::GrantRelease& m);
+  void OnMessage(Job& job, const std::string& node, wire::JobExit& m);
+  void OnMessage(Job& job, const std::string& node, wire::MemberFailed& m);
+
+  // -- jobs
+  void Start(Job& job, const Placement& placement);
+  std::shared_ptr<const wire::LaunchJob> BuildLaunch(const Job& job, bool with_step) const;
+  void SendStart(const Job& job, const std::vector<std::uint32_t>& members, bool with_step);
+  // Drives a job to `state`: a waiting one ends at once, others are told to end within `grace`.
+  void BeginEnd(Job& job, JobState state, Millis grace, const std::string& reason);
+  void SendCancel(const Job& job, Millis grace);
+  struct Ending {
+    JobState state = JobState::kFailed;
+    std::int32_t exit_code = 0;
+    std::string reason;
+    Code code = Code::kOk;
+    const std::string* acked_node = nullptr;  // the head's node: it gets ExitAck and leaves by itself
+  };
+  void Finish(Job& job, Ending ending);
+  void Prune();
+  // A member's job daemon or node is lost. `daemon_alive`: the job daemon there must be told to quit.
+  void LoseMember(Job& job, std::uint32_t index, const std::string& reason, bool daemon_alive);
+  void CheckDeadlines(Job& job);
+  void Arm(Instant at, JobId job);
+  void Put(const Job& job);
+  void Change(const Job& job) { Emit(effect::JobChanged{job.record.id}); }
+  Status CheckAccess(JobId id, const UserIdentity& caller) const;
+  Job* Find(JobId id);
+  const Job* Find(JobId id) const;
+  Job* FindActive(JobId id, Incarnation incarnation);
+
+  // -- nodes
+  Node* FindNode(std::string_view name);
+  const Node* FindNode(std::string_view name) const;
+  void CheckNode(Node& node);
+  void MarkDown(Node& node, const std::string& reason);
+  void ArmNode(const Node& node);
+  void Measure(Node& node);
+  std::set<std::pair<JobId, Incarnation>> KeepJobds(const event::NodeRegistered& e);
+  void CheckJobsOn(const std::string& node, const std::set<std::pair<JobId, Incarnation>>& kept);
+  Result<std::vector<Node*>> OperatorNodes(const UserIdentity& caller, const std::vector<std::string>& names);
+  bool Oversubscribed(const Node& node) const;
+
+  // -- grants
+  void RetryAsks();
+  struct Refusal {
+    std::string reason;
+    bool possible_later = false;
+    // Nodes of this job's own past stand in the way for this long at most; epoch: they do not.
+    Instant leaving_until;
+  };
+  // nullopt: lent.
+  std::optional<Refusal> TryGrant(Job& job, const wire::GrantAsk& ask);
+  std::string AddressOn(const Node& node, const JobRecord& record) const;
+  void Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement);
+  void AnswerAsk(const Job& job, std::uint64_t request, const GrantRecord* grant, const std::string& refusal);
+  void SendMembership(const Job& job, const std::string& reason, const std::vector<std::uint32_t>& except);
+  void ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daemons);
+  GrantRecord* FindGrant(JobId job, Incarnation incarnation, std::uint64_t request);
+
+  // -- snapshots for the scheduler
+  ClusterView View() const;
+  Placement HeldBy(const Job& job) const;
+  std::vector<PendingJob> PendingJobs() const;
+
+  // -- outlet
+  template <class E>
+  void Emit(E effect) {
+    effects.push_back(std::move(effect));
+  }
+  void WakeAt(Instant at) { Emit(effect::WakeAt{at}); }
+  void NeedPass() { Emit(effect::NeedSchedulePass{}); }
+  template <class M>
+  void SendToMember(const Job& job, std::uint32_t index, const M& message) {
+    if (const wire::Member* member = job.record.FindMember(index))
+      Emit(effect::SendToJobd{member->node, job.record.id, job.record.incarnation, M::kType,
+                              wire::Encode(message)});
+  }
+  void Answer(ReplyTag tag, Status status, JobId job = {}) {
+    Emit(effect::Reply{tag, std::move(status), job});
+  }
+
+  Result<std::vector<Effect>> Restore(StoredState state);
+  void Load(StoredState& state);
+  void ResumePending(Job& job);
+  void ResumeActive(Job& job);
+  Status CheckInvariants() const;
+
+  SystemTopology topology;
+  ControllerOptions options;
+  Instant now;                  // of the event that is being handled
+  std::vector<Effect> effects;  // of it
+
+  std::vector<Node> nodes;  // by topology index
+  std::map<std::string, std::size_t, std::less<>> node_index;
+  std::map<JobId, Job> jobs;
+  std::set<JobId> pending;                                        // ascending: first come, first served
+  std::set<JobId> active;                                         // starting, running, ending
+  std::deque<JobId> ended;                                        // oldest first
+  std::map<std::pair<std::uint32_t, std::string>, JobId> tokens;  // (uid, token)
+  std::map<GrantId, GrantRecord> grants;                          // of active jobs
+  std::list<WaitingAsk> asks;                                     // oldest first
+  // Job daemons told to quit while their job lives, until when they keep their node from that job: a node has
+  // one job daemon of a job at a time.
+  std::map<std::tuple<std::string, JobId, Incarnation>, Instant> leaving;
+  std::set<std::pair<Instant, JobId>> alarms;
+  JobId last_job;
+  GrantId last_grant;
+};
+
+}  // namespace msa

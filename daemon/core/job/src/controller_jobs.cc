@@ -1,0 +1,453 @@
+#include <signal.h>
+
+#include <algorithm>
+
+#include "msa/job/stdio_pattern.h"
+
+#include "controller_impl.h"
+
+namespace msa {
+namespace {
+
+// 1 s instead of the usual grace when the msactl of a job is gone: its slots are to be free within 2 s.
+constexpr Millis kOwnerlessGrace{1000};
+// Namespaces remembered of one job, ended ones beyond that are forgotten: a job that spawns 10,000 times must
+// not write a growing record each time.
+constexpr std::size_t kMaxNamespaces = 256;
+// A member of a grant that is younger may not have got its launch yet when its node daemon was restarted; an
+// older one that is not there has died with its tasks.
+constexpr Millis kFreshGrant{10000};
+// Of a job whose job daemon was lost: env(1) and mpirun use 125 to 127 for the launcher's own failures.
+constexpr std::int32_t kLauncherFailed = 125;
+
+std::string OutputPath(const JobRecord& job, const std::string& pattern) {
+  if (pattern.empty() || pattern == "none" || IsPerTask(pattern)) return "";
+  const auto path = ExpandPattern(pattern, {.job = job.id, .user = job.user_name, .job_name = job.spec.name});
+  if (!path.ok()) return "";
+  return path->starts_with('/') ? *path : job.spec.cwd + "/" + *path;
+}
+
+}  // namespace
+
+void Controller::Impl::Handle(event::Submit& e) {
+  if (e.token.empty() || e.token.size() > kMaxTokenBytes)
+    return Answer(e.reply, Error(Code::kInvalidArgument, "submit token has {} bytes, 1 to {} are allowed",
+                                 e.token.size(), kMaxTokenBytes));
+  if (const auto known = tokens.find({e.user.uid, e.token}); known != tokens.end())
+    return Answer(e.reply, Status::Ok(), known->second);
+  if (pending.size() >= options.max_queued)
+    return Answer(e.reply,
+                  Error(Code::kResourceExhausted,
+                        "{} jobs wait in the queue, which is its limit; try again later", pending.size()));
+  if (Status status = CompleteSpec(e.spec, topology); !status.ok()) return Answer(e.reply, std::move(status));
+
+  const JobId id(last_job.value + 1);
+  last_job = id;
+  Job& job = jobs[id];
+  JobRecord& record = job.record;
+  record.id = id;
+  record.token = e.token;
+  record.user = e.user;
+  record.user_name = e.user_name;
+  record.interactive = e.interactive;
+  record.spec = std::move(e.spec);
+  record.secret = std::move(e.secret);
+  record.submitted_at = now;
+  if (!record.interactive && record.spec.stdio.out.empty()) record.spec.stdio.out = "msa-%j.out";
+  record.stdout_path = OutputPath(record, record.spec.stdio.out);
+  record.stderr_path =
+      record.spec.stdio.err.empty() ? record.stdout_path : OutputPath(record, record.spec.stdio.err);
+  for (const Component& component : record.spec.components) record.tasks += component.resources.ntasks;
+  job.wait_reason = "not yet looked at by the scheduler";
+  pending.insert(id);
+  tokens[{record.user.uid, record.token}] = id;
+  if (record.spec.immediate_s > 0) Arm(now + Millis(std::int64_t{1000} * record.spec.immediate_s), id);
+  Put(job);
+  Answer(e.reply, Status::Ok(), id);
+  NeedPass();
+}
+
+void Controller::Impl::Handle(event::SchedulePass&) {
+  if (!pending.empty()) {
+    const Plan plan = Schedule(View(), PendingJobs(), now, options.scheduler);
+    for (const msa::Start& start : plan.starts)
+      if (Job* job = Find(start.id); job != nullptr && pending.contains(start.id))
+        Start(*job, start.placement);
+    for (const Waiting& waiting : plan.waiting) {
+      Job* job = Find(waiting.id);
+      if (job == nullptr) continue;
+      const Instant expected = waiting.expected_start == kNever ? Instant() : waiting.expected_start;
+      const bool changed = job->wait_reason != waiting.reason;
+      job->wait_reason = waiting.reason;
+      job->expected_start = expected;
+      if (changed) Change(*job);
+    }
+  }
+  RetryAsks();
+}
+
+void Controller::Impl::Start(Job& job, const Placement& placement) {
+  JobRecord& record = job.record;
+  pending.erase(record.id);
+  active.insert(record.id);
+  record.state = JobState::kStarting;
+  record.placed_at = now;
+  record.epoch = Epoch(1);
+  record.tasks = 0;
+  std::map<std::uint32_t, std::uint32_t> member_of;  // topology index -> member
+  for (const NodeShare& share : placement) {
+    const Node& node = nodes[share.node];
+    const Module* module = topology.FindModule(node.spec->module);
+    const auto [it, fresh] = member_of.emplace(share.node, record.next_member);
+    if (fresh) {
+      wire::Member member;
+      member.index = record.next_member++;
+      member.node = node.spec->name;
+      member.module = module->id;
+      member.module_name = module->name;
+      member.module_kind = module->kind;
+      member.oversubscribed = record.spec.oversubscribe || Oversubscribed(node);
+      member.address = AddressOn(node, record);
+      record.members.push_back(std::move(member));
+    }
+    wire::Member& member = record.members[it->second];
+    member.cores.insert(member.cores.end(), share.cores.begin(), share.cores.end());
+    std::sort(member.cores.begin(), member.cores.end());
+    record.allocations.push_back({node.spec->name, module->name, share.component, share.cores, share.tasks,
+                                  share.memory, share.gpus, GrantId(), it->second});
+    record.tasks += share.tasks;
+  }
+  const auto first = std::find_if(record.allocations.begin(), record.allocations.end(),
+                                  [](const Allocation& a) { return a.tasks > 0; });
+  record.head = first == record.allocations.end() ? 0 : first->member;
+  if (record.spec.time_limit_s > 0)
+    Arm(now + Millis(std::int64_t{1000} * record.spec.time_limit_s), record.id);
+  Put(job);
+  std::vector<std::uint32_t> all;
+  for (const wire::Member& member : record.members) all.push_back(member.index);
+  SendStart(job, all, true);
+  Change(job);
+}
+
+std::shared_ptr<const wire::LaunchJob> Controller::Impl::BuildLaunch(const Job& job, bool with_step) const {
+  const JobRecord& record = job.record;
+  auto launch = std::make_shared<wire::LaunchJob>();
+  launch->job = record.id;
+  launch->incarnation = record.incarnation;
+  launch->epoch = record.epoch;
+  launch->secret = record.secret;
+  launch->user = record.user;
+  launch->user_name = record.user_name;
+  launch->job_name = record.spec.name;
+  launch->head_index = record.head;
+  launch->interactive = record.interactive;
+  launch->members = record.members;
+  for (wire::Member& member : launch->members) {
+    // A node that has not registered since the controller's start still listens where it did.
+    const Node* node = FindNode(member.node);
+    if (node != nullptr && !node->jobd_address.empty()) member.address = AddressOn(*node, record);
+  }
+  launch->has_step = with_step;
+  if (!with_step) return launch;
+  wire::StepSpec& step = launch->step;
+  step.nspace = fmt::format("msa.{}.{}.0", record.id, record.incarnation);
+  step.name = record.spec.name;
+  step.env = record.spec.env;
+  step.cwd = record.spec.cwd;
+  step.stdio = record.spec.stdio;
+  step.kill_policy = record.spec.kill_policy;
+  step.bind = !record.spec.no_bind;
+  step.time_limit_s = record.spec.time_limit_s;
+  for (std::size_t i = 0; i < record.spec.components.size(); ++i) {
+    const Component& component = record.spec.components[i];
+    wire::App app;
+    app.component = static_cast<std::uint32_t>(i);
+    app.argv = component.argv;
+    app.env = component.env;
+    app.cwd = component.cwd;
+    app.cpus_per_task = std::max(1u, component.resources.cpus_per_task);
+    app.ntasks = 0;
+    for (const Allocation& share : record.allocations) {
+      if (share.component != i || share.grant.value != 0) continue;
+      app.ntasks += share.tasks;
+      step.rank_member.insert(step.rank_member.end(), share.tasks, share.member);
+    }
+    step.apps.push_back(std::move(app));
+  }
+  return launch;
+}
+
+std::string Controller::Impl::AddressOn(const Node& node, const JobRecord& record) const {
+  std::string address = node.jobd_address;
+  if (const auto at = address.find("%J"); at != std::string::npos)
+    address.replace(at, 2, fmt::format("{}.{}", record.id, record.incarnation));
+  return address;
+}
+
+void Controller::Impl::SendStart(const Job& job, const std::vector<std::uint32_t>& members, bool with_step) {
+  const auto launch = BuildLaunch(job, with_step);
+  for (const std::uint32_t index : members)
+    if (const wire::Member* member = job.record.FindMember(index))
+      Emit(effect::SendStartJob{member->node, job.record.id, job.record.incarnation, job.record.user, launch,
+                                index});
+}
+
+void Controller::Impl::OnMessage(Job& job, const std::string&, wire::JobStarted& m) {
+  if (job.record.state != JobState::kStarting) return;
+  job.record.state = JobState::kRunning;
+  job.record.started_at = m.at_ms > 0 ? FromUnixMillis(m.at_ms) : now;
+  Put(job);
+  Change(job);
+}
+
+void Controller::Impl::OnMessage(Job& job, const std::string&, wire::NamespaceReport& m) {
+  auto& list = job.record.namespaces;
+  const auto it =
+      std::find_if(list.begin(), list.end(), [&](const auto& known) { return known.nspace == m.nspace; });
+  if (it != list.end()) {
+    *it = std::move(m);
+  } else {
+    if (list.size() >= kMaxNamespaces)
+      if (const auto old = std::find_if(list.begin(), list.end(), [](const auto& n) { return n.ended; });
+          old != list.end())
+        list.erase(old);
+    list.push_back(std::move(m));
+  }
+  Put(job);
+  Change(job);
+}
+
+void Controller::Impl::OnMessage(Job& job, const std::string& node, wire::JobExit& m) {
+  Ending ending;
+  ending.state = IsFinal(m.state) ? m.state : JobState::kFailed;
+  ending.exit_code = m.exit_code;
+  ending.reason = m.message;
+  ending.acked_node = &node;
+  if (ending.reason.empty() && ending.state != JobState::kCompleted) ending.reason = job.record.reason;
+  if (m.started_at_ms > 0) job.record.started_at = FromUnixMillis(m.started_at_ms);
+  job.record.tasks_failed = m.tasks_failed;
+  Finish(job, std::move(ending));
+}
+
+void Controller::Impl::OnMessage(Job& job, const std::string& node, wire::MemberFailed& m) {
+  const wire::Member* member = job.record.FindMember(m.index);
+  if (member == nullptr || member->node != node) return;
+  LoseMember(job, m.index, m.reason, true);
+}
+
+void Controller::Impl::Handle(event::FromJobd& e) {
+  Job* job = FindActive(e.job, e.incarnation);
+  if (job == nullptr) {
+    // Ended already, or pruned long ago: the job daemon may go.
+    if (std::holds_alternative<wire::JobExit>(e.message))
+      Emit(effect::SendToJobd{e.node, e.job, e.incarnation, wire::ExitAck::kType,
+                              wire::Encode(wire::ExitAck{})});
+    return;
+  }
+  if (const wire::Member* member = job->record.MemberOn(e.node)) job->missing.erase(member->index);
+  std::visit([&](auto& message) { OnMessage(*job, e.node, message); }, e.message);
+}
+
+void Controller::Impl::BeginEnd(Job& job, JobState state, Millis grace, const std::string& reason) {
+  JobRecord& record = job.record;
+  if (record.state == JobState::kPending) return Finish(job, {.state = state, .reason = reason});
+  const Instant deadline = now + grace + options.exit_wait;
+  if (record.state == JobState::kEnding) {
+    if (job.kill_deadline && *job.kill_deadline <= deadline) return;
+  } else {
+    record.state = JobState::kEnding;
+    record.ending_as = state;
+    record.reason = reason;
+    Put(job);
+    Change(job);
+  }
+  job.kill_deadline = deadline;
+  Arm(deadline, record.id);
+  SendCancel(job, grace);
+}
+
+void Controller::Impl::SendCancel(const Job& job, Millis grace) {
+  const wire::CancelJob cancel{job.record.ending_as, static_cast<std::uint32_t>(grace.count()),
+                               job.record.reason};
+  if (job.record.FindMember(job.record.head) != nullptr) return SendToMember(job, job.record.head, cancel);
+  for (const wire::Member& member : job.record.members) SendToMember(job, member.index, cancel);
+}
+
+void Controller::Impl::Finish(Job& job, Ending ending) {
+  JobRecord& record = job.record;
+  const JobId id = record.id;
+  for (const wire::Member& member : record.members) {
+    if (ending.acked_node != nullptr && member.node == *ending.acked_node)
+      SendToMember(job, member.index, wire::ExitAck{});
+    else
+      Emit(effect::SendQuitJob{member.node, id, record.incarnation,
+                               ending.reason.empty() ? fmt::format("job {} has ended", id) : ending.reason});
+  }
+  for (auto it = grants.begin(); it != grants.end();) {
+    if (it->second.job != id) {
+      ++it;
+      continue;
+    }
+    Emit(effect::DeleteGrant{it->first});
+    it = grants.erase(it);
+  }
+  asks.remove_if([&](const WaitingAsk& waiting) { return waiting.job == id; });
+  std::erase_if(leaving, [&](const auto& entry) { return std::get<1>(entry.first) == id; });
+  pending.erase(id);
+  active.erase(id);
+  ended.push_back(id);
+  record.state = ending.state;
+  record.exit_code = ending.exit_code;
+  record.reason = std::move(ending.reason);
+  record.end_code = ending.code;
+  record.ended_at = now;
+  record.members.clear();
+  record.secret.clear();
+  // Not asked for any more, and most of a record's size.
+  record.spec.env.clear();
+  for (Component& component : record.spec.components) component.env.clear();
+  for (wire::NamespaceReport& nspace : record.namespaces) nspace.ended = true;
+  job.owner_deadline.reset();
+  job.kill_deadline.reset();
+  job.missing.clear();
+  Put(job);
+  Change(job);
+  NeedPass();
+  Prune();
+}
+
+void Controller::Impl::Prune() {
+  while (ended.size() > options.keep_ended) {
+    const JobId old = ended.front();
+    ended.pop_front();
+    if (const Job* job = Find(old)) tokens.erase({job->record.user.uid, job->record.token});
+    jobs.erase(old);
+    Emit(effect::DeleteJob{old});
+  }
+}
+
+void Controller::Impl::LoseMember(Job& job, std::uint32_t index, const std::string& reason,
+                                  bool daemon_alive) {
+  JobRecord& record = job.record;
+  const wire::Member* found = record.FindMember(index);
+  if (found == nullptr) return;
+  const wire::Member lost = *found;
+  job.missing.erase(index);
+  if (daemon_alive) Emit(effect::SendQuitJob{lost.node, record.id, record.incarnation, reason});
+  if (index == record.head)
+    return Finish(job, {.state = record.state == JobState::kEnding ? record.ending_as : JobState::kNodeFail,
+                        .exit_code = kLauncherFailed,
+                        .reason = reason});
+  std::erase_if(record.members, [&](const wire::Member& m) { return m.index == index; });
+  record.epoch = Epoch(record.epoch.value + 1);
+  if (lost.grant.value != 0) {
+    const auto grant = grants.find(lost.grant);
+    const bool last = std::none_of(record.members.begin(), record.members.end(),
+                                   [&](const auto& m) { return m.grant == lost.grant; });
+    if (grant != grants.end() && last) {
+      grant->second.released = true;
+      Emit(effect::PutGrant{grant->second});
+    }
+  }
+  Put(job);
+  SendMembership(job, reason, {});
+  if (lost.grant.value == 0) BeginEnd(job, JobState::kNodeFail, Millis(0), reason);
+  NeedPass();
+}
+
+void Controller::Impl::Handle(event::JobdGone& e) {
+  if (leaving.erase({e.node, e.job, e.incarnation}) > 0) NeedPass();
+  Job* job = FindActive(e.job, e.incarnation);
+  if (job == nullptr || e.clean) return;
+  if (const wire::Member* member = job->record.MemberOn(e.node))
+    LoseMember(*job, member->index, e.reason, false);
+}
+
+void Controller::Impl::CheckDeadlines(Job& job) {
+  JobRecord& record = job.record;
+  const auto due = [&](Instant from, std::uint32_t seconds) {
+    return seconds > 0 && from + Millis(std::int64_t{1000} * seconds) <= now;
+  };
+  if (record.state == JobState::kPending && due(record.submitted_at, record.spec.immediate_s))
+    return Finish(job, {.state = JobState::kCancelled,
+                        .reason = fmt::format("not started within {} s (--immediate): {}",
+                                              record.spec.immediate_s, job.wait_reason),
+                        .code = Code::kDeadlineExceeded});
+  if (job.kill_deadline && *job.kill_deadline <= now && record.state == JobState::kEnding)
+    return Finish(job,
+                  {.state = record.ending_as,
+                   .exit_code = kLauncherFailed,
+                   .reason = fmt::format(
+                       "{}; its job daemon on {} did not answer in time", record.reason,
+                       record.members.empty() ? std::string("its nodes") : record.members.front().node)});
+  std::vector<std::uint32_t> gone;
+  for (const auto& [index, deadline] : job.missing)
+    if (deadline <= now) gone.push_back(index);
+  for (const std::uint32_t index : gone) {
+    job.missing.erase(index);
+    const wire::Member* member = record.FindMember(index);
+    if (member == nullptr) continue;
+    const auto grant = grants.find(member->grant);
+    const bool just_lent = grant != grants.end() && now - grant->second.since < kFreshGrant;
+    if (record.state == JobState::kStarting || just_lent) {
+      // No exit record, no word of its end: the launch was never delivered. A job daemon that has it ignores
+      // it.
+      SendStart(job, {index}, record.state == JobState::kStarting && member->grant.value == 0);
+      continue;
+    }
+    LoseMember(job, index, fmt::format("job daemon of job {} on {} is gone", record.id, member->node), false);
+    if (IsFinal(record.state)) return;
+  }
+  if (job.owner_deadline && *job.owner_deadline <= now) {
+    job.owner_deadline.reset();
+    return BeginEnd(job, JobState::kCancelled, kOwnerlessGrace, "msactl, which ran it, did not come back");
+  }
+  if (record.state == JobState::kStarting || record.state == JobState::kRunning)
+    if (due(record.placed_at, record.spec.time_limit_s))
+      BeginEnd(job, JobState::kTimeout, options.kill_grace,
+               fmt::format("time limit of {} s reached", record.spec.time_limit_s));
+}
+
+void Controller::Impl::Handle(event::OwnerAttached& e) {
+  if (Job* job = Find(e.job)) job->owner_deadline.reset();
+}
+
+void Controller::Impl::Handle(event::OwnerLost& e) {
+  Job* job = Find(e.job);
+  if (job == nullptr || IsFinal(job->record.state) || !job->record.interactive) return;
+  BeginEnd(*job, JobState::kCancelled, std::min(kOwnerlessGrace, options.kill_grace),
+           "msactl, which ran it, went away");
+}
+
+void Controller::Impl::Handle(event::Cancel& e) {
+  if (Status status = CheckAccess(e.job, e.caller); !status.ok()) return Answer(e.reply, std::move(status));
+  Job& job = *Find(e.job);
+  if (IsFinal(job.record.state))
+    return Answer(e.reply, Error(Code::kFailedPrecondition, "job {} has ended already ({})", e.job,
+                                 StateName(job.record.state)));
+  if (e.reason.size() > kMaxNameBytes)
+    return Answer(e.reply, Error(Code::kInvalidArgument, "the reason has {} bytes, the limit is {}",
+                                 e.reason.size(), kMaxNameBytes));
+  const std::string by =
+      e.caller.uid == job.record.user.uid ? job.record.user_name : fmt::format("uid {}", e.caller.uid);
+  BeginEnd(job, JobState::kCancelled, e.now ? Millis(0) : options.kill_grace,
+           e.reason.empty() ? fmt::format("cancelled by {}", by)
+                            : fmt::format("cancelled by {}: {}", by, e.reason));
+  Answer(e.reply, Status::Ok(), e.job);
+}
+
+void Controller::Impl::Handle(event::SignalJob& e) {
+  if (Status status = CheckAccess(e.job, e.caller); !status.ok()) return Answer(e.reply, std::move(status));
+  const Job& job = *Find(e.job);
+  if (e.signal < 1 || e.signal > SIGRTMAX)
+    return Answer(e.reply,
+                  Error(Code::kInvalidArgument, "signal {} does not exist; give 1 to {}, see 'kill -l'",
+                        e.signal, SIGRTMAX));
+  if (job.record.state != JobState::kRunning)
+    return Answer(e.reply, Error(Code::kFailedPrecondition, "job {} does not run (it is {})", e.job,
+                                 StateName(job.record.state)));
+  SendToMember(job, job.record.head, wire::SignalJob{e.signal});
+  Answer(e.reply, Status::Ok(), e.job);
+}
+
+}  // namespace msa

@@ -1,0 +1,151 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "planner.h"
+
+namespace msa {
+namespace {
+
+// Everything that decides whether a request fits; jobs with equal keys fit or fail alike.
+std::string KeyOf(const JobRequest& request) {
+  std::string key =
+      fmt::format("{}/{}", request.time_limit ? request.time_limit->count() : -1, request.oversubscribe);
+  for (const ComponentRequest& c : request.components) {
+    fmt::format_to(std::back_inserter(key), "|{},{},{},{},{},{},{},{},{},{}", c.module, c.min_nodes,
+                   c.max_nodes, c.ntasks, c.ntasks_per_node, c.cpus_per_task, c.memory, c.gpus_per_node,
+                   c.exclusive, c.fewest_nodes);
+    for (const std::string& name : c.nodelist) key += "+" + name;
+    for (const std::string& name : c.exclude) key += "-" + name;
+  }
+  return key;
+}
+
+std::uint64_t TasksAtLeast(const ComponentRequest& c) {
+  return c.ntasks != 0 ? c.ntasks : std::uint64_t{c.min_nodes} * std::max(1u, c.ntasks_per_node);
+}
+
+}  // namespace
+
+Planner::Planner(const ClusterView& view, const std::vector<PendingJob>& pending, Instant now,
+                 const SchedulerOptions& options)
+    : view_(view),
+      pending_(pending),
+      now_(now),
+      options_(options),
+      layout_(*view.topology),
+      placer_(*view.topology, layout_, view.usable),
+      everything_(layout_, *view.topology),
+      profile_(view_, layout_, now) {}
+
+bool Planner::TryStart(const PendingJob& job, Plan& plan) {
+  const Instant end = Profile::EndOf(now_, job.request.time_limit);
+  auto placement = placer_.Place(job.request, profile_.FreeUntil(end));
+  if (!placement) return false;
+  profile_.StartNow(*placement, end);
+  plan.starts.push_back({job.id, std::move(*placement)});
+  return true;
+}
+
+// Finds the job its start and holds the cores for it.
+void Planner::Hold(Blocked& blocked) {
+  auto slot = profile_.Earliest(blocked.job->request, placer_);
+  if (!slot) return;
+  if (slot->start < kSomeday) {
+    blocked.waiting.expected_start = slot->start;
+    profile_.Reserve(slot->placement, slot->start,
+                     Profile::EndOf(slot->start, blocked.job->request.time_limit));
+  } else {
+    // Its start has no date: what it could have already is kept from jobs without a limit, or it would never
+    // start.
+    profile_.Reserve(placer_.PlaceWhatFits(blocked.job->request, profile_.FreeAtLast()), kSomeday, kNever);
+  }
+  blocked.reserved = true;
+  if (reservations_++ == 0) first_reserved_ = blocked.job->id;
+}
+
+void Planner::Block(const PendingJob& job, const std::string& key) {
+  auto [lack, fresh] = lack_by_key_.try_emplace(key);
+  if (fresh) lack->second = LackFor(job);
+  Blocked blocked;
+  blocked.job = &job;
+  blocked.waiting = {job.id, kNever, lack->second.reason};
+  blocked.hopeless = lack->second.hopeless;
+  const std::size_t limit = options_.backfill == Backfill::kEasy ? 1 : options_.planned;
+  if (!blocked.hopeless && reservations_ < limit) Hold(blocked);
+  blocked_.push_back(std::move(blocked));
+}
+
+std::string Planner::LackOf(const ComponentRequest& component, const FreeSet& free) const {
+  std::uint64_t cores = 0;
+  std::uint32_t nodes = 0;
+  for (const std::uint32_t node : placer_.Candidates(component)) {
+    const std::uint32_t n = free.FreeCores(node);
+    const bool counts = component.exclusive ? free.WhollyFree(node) : n > 0;
+    cores += counts ? n : 0;
+    nodes += counts ? 1 : 0;
+  }
+  const std::uint64_t tasks = TasksAtLeast(component);
+  const std::string where = component.nodelist.empty()
+                                ? fmt::format("module '{}'", component.module)
+                                : fmt::format("the nodes named in module '{}'", component.module);
+  return fmt::format("{}: {} cores on {} node{} asked, {} on {} free", where, tasks * component.cpus_per_task,
+                     component.min_nodes, component.min_nodes == 1 ? "" : "s", cores, nodes);
+}
+
+Planner::Lack Planner::LackFor(const PendingJob& job) const {
+  const auto alone = [&](const ComponentRequest& component) {
+    return JobRequest{{component}, job.request.time_limit, job.request.oversubscribe};
+  };
+  if (!placer_.Place(job.request, everything_)) {
+    for (const ComponentRequest& component : job.request.components) {
+      if (placer_.Place(alone(component), everything_)) continue;
+      const std::size_t ready = placer_.Candidates(component).size();
+      return {
+          fmt::format(
+              "nodes down or drained: module '{}' has {} node{} ready, which cannot hold {} tasks on {}",
+              component.module, ready, ready == 1 ? "" : "s", TasksAtLeast(component), component.min_nodes),
+          true};
+    }
+    return {"nodes down or drained: its components do not fit together on those that are ready", true};
+  }
+  const FreeSet& free = profile_.free_now();
+  if (placer_.Place(job.request, free)) {
+    if (first_reserved_.value == 0) return {"priority: jobs in front of it are started first", false};
+    return {fmt::format("priority: its start now would delay job {}", first_reserved_), false};
+  }
+  for (const ComponentRequest& component : job.request.components)
+    if (!placer_.Place(alone(component), free)) return {"resources: " + LackOf(component, free), false};
+  return {"resources: its components do not fit together on what is free", false};
+}
+
+Plan Planner::Run() {
+  Plan plan;
+  std::size_t seen = 0;
+  for (const PendingJob& job : pending_) {
+    if (seen++ >= options_.depth) {
+      blocked_.push_back({&job,
+                          {job.id, kNever, fmt::format("priority: {} jobs wait in front of it", seen - 1)},
+                          false,
+                          true});
+      continue;
+    }
+    // Within a pass what is free only shrinks: a request that failed once fails again.
+    const std::string key = KeyOf(job.request);
+    if (!lack_by_key_.contains(key) && TryStart(job, plan)) continue;
+    Block(job, key);
+  }
+  // The starts of the others, for people and for grants: as if every waiting job held a reservation.
+  for (Blocked& blocked : blocked_) {
+    if (!blocked.reserved && !blocked.hopeless && reservations_ < options_.planned) Hold(blocked);
+    plan.waiting.push_back(std::move(blocked.waiting));
+  }
+  return plan;
+}
+
+Plan Schedule(const ClusterView& view, const std::vector<PendingJob>& pending, Instant now,
+              const SchedulerOptions& options) {
+  return Planner(view, pending, now, options).Run();
+}
+
+}  // namespace msa

@@ -1,0 +1,219 @@
+#include "node_daemon.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "msa/adapters/process/files.h"
+#include "msa/base/fault.h"
+
+namespace msa::node {
+namespace {
+
+Bytes FreeMemory() {
+  const auto text = ReadFile("/proc/meminfo", 64 * 1024);
+  constexpr std::string_view kKey = "MemAvailable:";
+  const auto at = text.ok() ? text->find(kKey) : std::string::npos;
+  if (at == std::string::npos) return Bytes();
+  const char* from = text->data() + std::min(text->find_first_not_of(' ', at + kKey.size()), text->size());
+  std::uint64_t kib = 0;
+  std::from_chars(from, text->data() + text->size(), kib);
+  return Bytes(kib << 10);
+}
+
+JobdManager::Handlers JobdHandlers(SessionRelay& sessions,
+                                   std::function<void(const JobKey&, wire::Frame)> on_report,
+                                   std::function<void(GoneJob)> on_gone) {
+  JobdManager::Handlers handlers;
+  handlers.on_report = std::move(on_report);
+  handlers.on_gone = std::move(on_gone);
+  handlers.on_session_frame = [&sessions](const JobKey& key, wire::Frame f) {
+    sessions.OnJobdFrame(key, std::move(f));
+  };
+  handlers.on_here = [&sessions](const JobKey& key) { sessions.OnHere(key); };
+  handlers.on_sessions_lost = [&sessions](const JobKey& key, const Status& why) {
+    sessions.OnSessionsLost(key, why);
+  };
+  handlers.on_drained = [&sessions](const JobKey& key) { sessions.OnDrained(key); };
+  return handlers;
+}
+
+}  // namespace
+
+node_control::NodeDescription DescribeNode(const NodeSpec& spec, const MachineDescription& machine) {
+  node_control::NodeDescription out;
+  out.name = spec.name;
+  out.cores = spec.cores != 0 ? spec.cores : machine.cores;
+  out.machine_cores = machine.cores;
+  out.memory = spec.memory.value != 0 ? spec.memory : machine.memory;
+  out.synthetic = spec.synthetic;
+  out.packages = spec.synthetic ? spec.packages : machine.packages;
+  out.numa_nodes = spec.synthetic ? spec.numa_nodes : machine.numa_nodes;
+  out.gpus = spec.synthetic || spec.gpus != 0 ? spec.gpus : machine.gpus;
+  out.cpu_model = spec.cpu_model.empty() ? machine.cpu_model : spec.cpu_model;
+  out.nam = spec.nam;
+  return out;
+}
+
+NodeDaemon::NodeDaemon(EventLoop& loop, Options options)
+    : loop_(loop),
+      options_(std::move(options)),
+      jobds_(loop, options_.jobds,
+             JobdHandlers(
+                 sessions_, [this](const JobKey& key, wire::Frame frame) { OnReport(key, std::move(frame)); },
+                 [this](GoneJob gone) { OnGone(std::move(gone)); })),
+      sessions_(loop, options_.sessions, jobds_) {}
+
+NodeDaemon::~NodeDaemon() { loop_.Cancel(heartbeat_timer_); }
+
+Status NodeDaemon::Start() {
+  MSA_RETURN_IF_ERROR(sessions_.Listen(options_.paths.attach_socket()));
+  MSA_RETURN_IF_ERROR(jobds_.Start());
+  ControllerSession::Handlers handlers;
+  handlers.make_registration = [this] { return MakeRegistration(); };
+  handlers.on_registered = [this](node_control::Registered registered) {
+    OnRegistered(std::move(registered));
+  };
+  handlers.on_start_job = [this](node_control::StartJob start) {
+    if (const Status fault = Fault("noded.start_job"); !fault.ok())
+      return OnGone({{start.job, start.incarnation}, fault.message(), false, {}, 0, false});
+    jobds_.Assign(std::move(start));
+  };
+  handlers.on_to_jobd = [this](node_control::ToJobd command) { OnToJobd(std::move(command)); };
+  handlers.on_quit_job = [this](const node_control::QuitJob& command) { OnQuitJob(command); };
+  handlers.on_disconnected = [this](const Status& why) {
+    loop_.Cancel(heartbeat_timer_);
+    spdlog::warn("controller at {}: {}; connecting again", options_.controller, why.message());
+  };
+  handlers.on_refused = [this](const Status& why, Millis retry) {
+    if (last_refusal_ == why.message()) return;
+    last_refusal_ = why.message();
+    spdlog::warn("controller at {}: {}; next attempt in {} ms", options_.controller, why.message(),
+                 retry.count());
+  };
+  ControllerSession::Options session;
+  session.address = options_.controller;
+  controller_ = std::make_unique<ControllerSession>(loop_, std::move(session), std::move(handlers));
+  controller_->Start();
+  return Status::Ok();
+}
+
+void NodeDaemon::Stop(End end, std::function<void()> done) {
+  const std::string reason = fmt::format("the node daemon of {} ends", options_.description.name);
+  if (end == End::kQuitJobs)
+    jobds_.QuitAll(reason, std::move(done));
+  else
+    jobds_.QuitWarm(reason, std::move(done));
+}
+
+node_control::RegisterNode NodeDaemon::MakeRegistration() {
+  node_control::RegisterNode out;
+  out.daemon_version = MSA_VERSION;
+  out.protocol_version = wire::kProtocolVersion;
+  out.description = options_.description;
+  out.attach_address = "unix:" + options_.paths.attach_socket();
+  out.jobd_address = options_.paths.peer_address_pattern();
+  out.jobds = jobds_.States();
+  // Jobs that ended here while the controller was away: listed, so that their end comes to it as such.
+  for (const auto& [key, entry] : reports_.entries()) {
+    const bool listed = std::any_of(out.jobds.begin(), out.jobds.end(), [&key = key](const auto& state) {
+      return state.job == key.job && state.incarnation == key.incarnation;
+    });
+    if (entry.gone && !listed)
+      out.jobds.push_back({key.job, key.incarnation, entry.gone->member_index, entry.gone->is_head, true});
+  }
+  out.pid = static_cast<std::uint32_t>(::getpid());
+  return out;
+}
+
+void NodeDaemon::OnRegistered(node_control::Registered registered) {
+  last_refusal_.clear();
+  heartbeat_interval_ = std::clamp(registered.heartbeat_interval, Millis(10), Millis(60'000));
+  spdlog::info("registered with system '{}' at {}, heartbeat every {} ms", registered.system_name,
+               options_.controller, heartbeat_interval_.count());
+  std::set<JobKey> keep;
+  for (const node_control::JobdState& state : registered.keep) keep.insert({state.job, state.incarnation});
+  for (const node_control::JobdState& state : jobds_.States()) {
+    const JobKey key{state.job, state.incarnation};
+    if (!keep.contains(key))
+      jobds_.Quit(key, fmt::format("the controller does not know job {} on this node", key.job));
+  }
+  std::vector<JobKey> forget;
+  for (const auto& [key, entry] : reports_.entries()) {
+    if (!keep.contains(key)) {
+      forget.push_back(key);
+      continue;
+    }
+    for (const wire::Frame& frame : entry.frames)
+      (void)controller_->Send(node_control::FromJobd{key.job, key.incarnation, frame});
+    if (entry.gone) SendGone(*entry.gone);
+  }
+  for (const JobKey& key : forget) {
+    reports_.Forget(key);
+    jobds_.ForgetExit(key);
+  }
+  loop_.Cancel(heartbeat_timer_);
+  SendHeartbeat();
+}
+
+void NodeDaemon::OnToJobd(node_control::ToJobd command) {
+  const JobKey key{command.job, command.incarnation};
+  reports_.OnCommand(key, command.frame);
+  command.frame.id = 0;
+  // The job's end is on the controller's disk. What its job daemon leaves is told by JobdGone later.
+  if (command.frame.type == wire::ExitAck::kType) reports_.Forget(key);
+  jobds_.Deliver(key, std::move(command.frame));
+}
+
+void NodeDaemon::OnQuitJob(const node_control::QuitJob& command) {
+  const JobKey key{command.job, command.incarnation};
+  reports_.Forget(key);
+  jobds_.Quit(key, command.reason);
+}
+
+void NodeDaemon::OnReport(const JobKey& key, wire::Frame frame) {
+  frame.id = 0;
+  // A job daemon repeats its exit record until ExitAck: what is on its way is kept, not lost with a broken
+  // session.
+  reports_.Add(key, frame);
+  if (controller_->connected())
+    (void)controller_->Send(node_control::FromJobd{key.job, key.incarnation, std::move(frame)});
+}
+
+void NodeDaemon::OnGone(GoneJob gone) {
+  sessions_.OnGone(gone.key, gone.reason);
+  if (controller_ && controller_->connected()) SendGone(gone);
+  // A clean end was asked for by the controller, which needs no second telling.
+  if (gone.clean && gone.exit_record.empty())
+    reports_.Forget(gone.key);
+  else
+    reports_.SetGone(std::move(gone));
+}
+
+void NodeDaemon::SendGone(const GoneJob& gone) {
+  if (!gone.exit_record.empty())
+    (void)controller_->Send(node_control::FromJobd{
+        gone.key.job, gone.key.incarnation, {wire::JobExit::kType, 0, 0, gone.exit_record}});
+  (void)controller_->Send(
+      node_control::JobdGone{gone.key.job, gone.key.incarnation, gone.reason, gone.clean});
+}
+
+void NodeDaemon::SendHeartbeat() {
+  // A controller that is stuck gets no growing queue of heartbeats.
+  constexpr std::size_t kMaxQueued = std::size_t{1} << 20;
+  node_control::Heartbeat beat;
+  double load = 0;
+  if (::getloadavg(&load, 1) == 1) beat.load = load;
+  beat.jobd_warm = jobds_.warm();
+  beat.memory_free = FreeMemory();
+  if (Fault("noded.heartbeat").ok() && controller_->queued() < kMaxQueued) (void)controller_->Send(beat);
+  heartbeat_timer_ = loop_.After(heartbeat_interval_, [this] { SendHeartbeat(); });
+}
+
+}  // namespace msa::node
