@@ -1,0 +1,381 @@
+#include "head.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace msa::jobd {
+
+NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch) {
+  NamespaceRegister reg;
+  reg.spec = launch.step;
+  std::map<std::uint32_t, std::uint32_t> node_of;  // member -> index into nodes
+  std::map<std::uint32_t, std::string> names;
+  for (const wire::Member& member : launch.members) {
+    names[member.index] = member.node;
+    reg.universe += static_cast<std::uint32_t>(member.cores.size());
+  }
+  for (const std::uint32_t member : launch.step.rank_member) {
+    const auto [it, is_new] = node_of.try_emplace(member, static_cast<std::uint32_t>(reg.nodes.size()));
+    if (is_new) reg.nodes.push_back(names[member]);
+    reg.rank_node.push_back(it->second);
+  }
+  return reg;
+}
+
+Head::Head(wire::LaunchJob launch, HeadOutlet& outlet, HeadOptions options)
+    : launch_(std::move(launch)), outlet_(outlet), options_(options), epoch_(launch_.epoch) {
+  for (const wire::Member& member : launch_.members) members_[member.index] = member;
+  slots_.SetMembers(launch_.members);
+}
+
+Head::~Head() = default;
+
+void Head::Start() {
+  const wire::StepSpec& step = launch_.step;
+  const wire::Member& self = members_.at(launch_.self_index);
+  auto plan = PlanStdio(
+      step.stdio, step.cwd,
+      {launch_.job, step.step, Rank(0), launch_.self_index, self.node, launch_.user_name, launch_.job_name});
+  StdioHubOptions options{launch_.interactive, plan.ok() ? *plan : StdioPlan{}, step.stdio.append};
+  StdioHub::Outlet outlet;
+  outlet.to_session = [this](std::uint64_t session, std::uint16_t type, std::string payload) {
+    outlet_.ToSession(session, type, std::move(payload));
+  };
+  outlet.end_session = [this](std::uint64_t session) { outlet_.EndSession(session); };
+  outlet.credit = [this](std::uint32_t member, std::uint64_t bytes) { Tell(member, OutputCredit{bytes}); };
+  outlet.on_file_error = [this](const Status& error) {
+    Fail(fmt::format("the job is ended because its output is lost: {}; free space there or choose another "
+                     "file with -o",
+                     error.message()),
+         1);
+  };
+  hub_ = std::make_unique<StdioHub>(std::move(options), std::move(outlet));
+  tasks_total_ = static_cast<std::uint32_t>(step.rank_member.size());
+  resend_timer_ = outlet_.After(options_.resend, [this] { Resend(); });
+  const Status opened = plan.ok() ? hub_->OpenFiles() : plan.status();
+  NamespaceRegister reg = RegisterOfStep(launch_);
+  auto cores = StepCores(reg);
+  AddNamespace(std::move(reg), std::move(cores));
+  if (!opened.ok()) Fail(opened.message(), 125);
+}
+
+Head::Namespace* Head::Find(const std::string& nspace) {
+  const auto it = namespaces_.find(nspace);
+  return it == namespaces_.end() ? nullptr : &it->second;
+}
+
+// The controller placed the step; where tasks outnumber cores (its --oversubscribe) the surplus holds no
+// slot.
+std::vector<std::vector<std::uint16_t>> Head::StepCores(const NamespaceRegister& reg) {
+  std::vector<std::vector<std::uint16_t>> cores;
+  for (const wire::App& app : reg.spec.apps)
+    for (std::uint32_t i = 0; i < app.ntasks && cores.size() < reg.spec.rank_member.size(); ++i)
+      cores.push_back(
+          slots_.Take(reg.spec.rank_member[cores.size()], std::max<std::uint32_t>(app.cpus_per_task, 1)));
+  cores.resize(reg.spec.rank_member.size());
+  return cores;
+}
+
+void Head::AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint16_t>> cores) {
+  const std::string nspace = reg.spec.nspace;
+  Namespace& ns = namespaces_[nspace];
+  ns.reg = std::move(reg);
+  ns.rank_cores = std::move(cores);
+  ns.tasks.resize(ns.reg.spec.rank_member.size(), TaskPhase::kNone);
+  ns.result = StepResult(ns.reg.spawn == 0 ? std::string() : fmt::format(" of spawn {}", ns.reg.spawn));
+  for (const auto& [index, member] : members_) ns.awaiting_ready.insert(index);
+  // The members of the launch have the step's description from the controller.
+  if (ns.reg.spawn != 0) TellAll(ns.reg);
+}
+
+std::string Head::Name(const Namespace& ns) const {
+  return ns.reg.spawn == 0 ? fmt::format("step {}", ns.reg.spec.step) : fmt::format("spawn {}", ns.reg.spawn);
+}
+
+std::string Head::CommandOf(const Namespace& ns) const {
+  return ns.reg.spec.apps.empty() || ns.reg.spec.apps[0].argv.empty() ? std::string()
+                                                                      : ns.reg.spec.apps[0].argv[0];
+}
+
+std::string Head::ProgramOfRank(const Namespace& ns, std::uint32_t rank) const {
+  std::uint32_t first = 0;
+  for (const wire::App& app : ns.reg.spec.apps) {
+    if (rank < first + app.ntasks) return app.argv.empty() ? std::string() : app.argv[0];
+    first += app.ntasks;
+  }
+  return CommandOf(ns);
+}
+
+// ------------------------------------------------------------------------------------------ start
+
+bool Head::IsForHead(std::uint16_t type) {
+  switch (type) {
+    case NamespaceReady::kType:
+    case TasksStarted::kType:
+    case TaskEnded::kType:
+    case TaskOutput::kType:
+    case InputTaken::kType:
+    case StorePublish::kType:
+    case StoreLookup::kType:
+    case StoreUnpublish::kType:
+    case SpawnRequest::kType:
+    case AbortRequest::kType:
+    case NamespacesLinked::kType:
+    case NamespaceConnected::kType:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Head::OnMember(std::uint32_t from, const wire::Frame& frame) {
+  if (!members_.contains(from) || left_) return;
+  const auto with = [&](auto message, auto&& act) {
+    auto decoded = wire::Decode<decltype(message)>(frame.payload);
+    if (decoded.ok()) return act(std::move(*decoded));
+    outlet_.Log(fmt::format("message of member {}: {}", from, decoded.status().message()));
+  };
+  switch (frame.type) {
+    case NamespaceReady::kType:
+      return with(NamespaceReady{}, [&](auto m) { OnReady(from, m); });
+    case TasksStarted::kType:
+      return with(TasksStarted{}, [&](auto m) { OnStarted(from, m); });
+    case TaskEnded::kType:
+      return with(TaskEnded{}, [&](auto m) { OnTaskEnded(from, m); });
+    case TaskOutput::kType:
+      return with(TaskOutput{}, [&](auto m) {
+        const Namespace* ns = Find(m.nspace);
+        const std::uint32_t spawn = ns == nullptr ? 0 : ns->reg.spawn;
+        hub_->OnOutput(from, spawn, std::move(m));
+      });
+    case InputTaken::kType:
+      return with(InputTaken{}, [&](auto m) { OnInputTaken(m); });
+    case StorePublish::kType:
+      return with(StorePublish{}, [&](auto m) { OnPublish(from, frame.id, std::move(m)); });
+    case StoreLookup::kType:
+      return with(StoreLookup{}, [&](auto m) { OnLookup(from, frame.id, std::move(m)); });
+    case StoreUnpublish::kType:
+      return with(StoreUnpublish{}, [&](auto m) { OnUnpublish(from, frame.id, m); });
+    case SpawnRequest::kType:
+      return with(SpawnRequest{}, [&](auto m) { OnSpawn(from, frame.id, std::move(m)); });
+    case AbortRequest::kType:
+      return with(AbortRequest{}, [&](auto m) { OnAbort(m); });
+    case NamespacesLinked::kType:
+      return with(NamespacesLinked{}, [&](auto m) { OnLinked(m); });
+    case NamespaceConnected::kType:
+      return with(NamespaceConnected{}, [&](auto m) {
+        if (Namespace* ns = Find(m.nspace)) ns->any_connected = true;
+      });
+    default:
+      outlet_.Log(
+          fmt::format("member {} sent a message of type {:#06x} to the head; ignored", from, frame.type));
+  }
+}
+
+void Head::OnReady(std::uint32_t from, const NamespaceReady& message) {
+  Namespace* ns = Find(message.nspace);
+  if (ns == nullptr || ns->awaiting_ready.erase(from) == 0) return;
+  if (!message.error.empty()) {
+    ns->failed_to_start = true;
+    EndNamespace(message.nspace,
+                 fmt::format("node {} cannot host {}: {}", members_.at(from).node, Name(*ns), message.error),
+                 EndKind::kFailure);
+    return;
+  }
+  StartIfReady(*ns);
+}
+
+void Head::StartIfReady(Namespace& ns) {
+  if (ns.phase != Phase::kRegistering || !ns.awaiting_ready.empty()) return;
+  if (ns.ending) return CheckEnded(ns.reg.spec.nspace);
+  ns.phase = Phase::kStarting;
+  std::map<std::uint32_t, NamespaceStart> starts;
+  for (std::uint32_t rank = 0; rank < ns.tasks.size(); ++rank) {
+    const std::uint32_t member = ns.reg.spec.rank_member[rank];
+    const auto known = members_.find(member);
+    if (known == members_.end()) continue;
+    NamespaceStart& start = starts[member];
+    start.nspace = ns.reg.spec.nspace;
+    const bool bind = ns.reg.spec.bind && !known->second.oversubscribed;
+    start.tasks.push_back({Rank(rank), bind ? ns.rank_cores[rank] : std::vector<std::uint16_t>()});
+    if (rank == 0)
+      start.want_stdin = ns.reg.spawn == 0 && launch_.interactive && ns.reg.spec.stdio.in.empty();
+    ns.tasks[rank] = TaskPhase::kAsked;
+    ++ns.alive;
+  }
+  for (const auto& [member, start] : starts) ns.awaiting_started.insert(member);
+  for (const auto& [member, start] : starts) Tell(member, start);
+}
+
+void Head::OnStarted(std::uint32_t from, const TasksStarted& message) {
+  Namespace* ns = Find(message.nspace);
+  if (ns == nullptr || ns->awaiting_started.erase(from) == 0) return;
+  for (const TaskFailure& failure : message.failures) {
+    const std::uint32_t rank = failure.rank.value;
+    if (rank >= ns->tasks.size() || ns->tasks[rank] != TaskPhase::kAsked) continue;
+    // One line is enough where every task fails in the same way.
+    if (ns->failure.empty()) {
+      ns->failure = fmt::format("{}: {}", members_.at(from).node, failure.message);
+      hub_->Notice(ns->failure);
+    }
+    ns->failed_to_start = true;
+    ns->result.Force(failure.exit_code);
+    ++tasks_failed_;
+    EndedTask(*ns, rank);
+  }
+  if (ns->awaiting_started.empty()) AllStarted(*ns);
+  CheckEnded(message.nspace);
+}
+
+void Head::AllStarted(Namespace& ns) {
+  const std::string nspace = ns.reg.spec.nspace;
+  ns.phase = Phase::kRunning;
+  if (ns.failed_to_start) {
+    AnswerSpawn(ns, pmix::kPmixErrJobFailedToStart);
+    return EndNamespace(nspace, {}, EndKind::kFailure);
+  }
+  if (ns.ending) {  // asked for while the start was under way
+    AnswerSpawn(ns, pmix::kPmixErrJobFailedToStart);
+    TellAll(NamespaceSignal{nspace, 15});
+    TellAll(NamespaceSignal{nspace, 18});
+    return;
+  }
+  const Namespace* parent = ns.reg.spawn == 0 ? nullptr : Find(ns.reg.parent);
+  if (ns.reg.spawn != 0 && (parent == nullptr || parent->ending)) {
+    AnswerSpawn(ns, pmix::kPmixErrJobFailedToStart);
+    return EndNamespace(nspace, {}, EndKind::kQuiet);  // nobody is left to talk to
+  }
+  AnswerSpawn(ns, pmix::kPmixSuccess);
+  Report(ns, false);
+  if (ns.reg.spawn != 0) return;
+  started_at_ms_ = ToUnixMillis(outlet_.WallTime());
+  TellController(wire::JobStarted{started_at_ms_});
+  ForwardInput();
+}
+
+// ------------------------------------------------------------------------------------------ ends of tasks
+
+void Head::EndedTask(Namespace& ns, std::uint32_t rank) {
+  ns.tasks[rank] = TaskPhase::kEnded;
+  --ns.alive;
+  slots_.Give(ns.reg.spec.rank_member[rank], ns.rank_cores[rank]);
+  ns.rank_cores[rank].clear();
+}
+
+void Head::OnTaskEnded(std::uint32_t from, const TaskEnded& message) {
+  Namespace* ns = Find(message.nspace);
+  const std::uint32_t rank = message.end.rank.value;
+  if (ns == nullptr || rank >= ns->tasks.size() || ns->tasks[rank] != TaskPhase::kAsked ||
+      ns->reg.spec.rank_member[rank] != from)
+    return;
+  EndedTask(*ns, rank);
+  ns->result.Add(message.end, ns->ending && !cancelled_ ? Counted::kNo : Counted::kYes);
+  Apply(store_.ProcEnded({message.nspace, rank}), std::nullopt);
+  if (message.singleton) {
+    ns->singletons.push_back(rank);
+    ns->mpi_library = message.mpi_library;
+  }
+  if (!ns->ending) JudgeTaskEnd(*ns, message);
+  if (Namespace* still = Find(message.nspace); still != nullptr && still->result.has_lines()) {
+    if (still->alive == 0)
+      FlushLines(*still);
+    else if (still->line_timer == TimerId{})
+      still->line_timer = outlet_.After(options_.line_delay, [this, nspace = message.nspace] {
+        if (Namespace* later = Find(nspace)) FlushLines(*later);
+      });
+  }
+  CheckEnded(message.nspace);
+}
+
+// Does this end of a task end the others?
+void Head::JudgeTaskEnd(Namespace& ns, const TaskEnded& message) {
+  const wire::KillPolicy policy = ns.reg.spec.kill_policy;
+  if (policy == wire::KillPolicy::kNever) return;
+  const bool bad = CodeOf(message.end) != 0;
+  const bool left_mpi = message.connected && !message.finalized;
+  // The others wait for it in MPI_Init, for ever.
+  const bool never_came = bad && !message.connected && (ns.any_connected || ns.reg.spawn != 0);
+  std::string why;
+  if (left_mpi)
+    why = "ended without MPI_Finalize";
+  else if (never_came)
+    why = "ended before MPI_Init";
+  else if (policy == wire::KillPolicy::kAlways && bad)
+    why = "failed";
+  else
+    return;
+  ns.abnormal = true;
+  const std::string nspace = ns.reg.spec.nspace;
+  FlushLines(ns);
+  const std::string others =
+      ns.alive == 0 ? std::string()
+                    : fmt::format("; the other {} of it are ended",
+                                  ns.alive == 1 ? std::string("task") : fmt::format("{} tasks", ns.alive));
+  if (left_mpi && !bad) ns.result.Force(1);
+  EndNamespace(
+      nspace,
+      fmt::format("{}: task {} of {} {}{}", message.end.node, message.end.rank, Name(ns), why, others),
+      EndKind::kFailure);
+}
+
+void Head::FlushLines(Namespace& ns) {
+  outlet_.Cancel(ns.line_timer);
+  ns.line_timer = {};
+  for (const std::string& line : ns.result.TakeLines()) {
+    if (ns.failure.empty()) ns.failure = line;
+    hub_->Notice(line);
+  }
+}
+
+void Head::Report(const Namespace& ns, bool ended) {
+  wire::NamespaceReport report;
+  report.nspace = ns.reg.spec.nspace;
+  report.parent = ns.reg.parent;
+  report.size = static_cast<std::uint32_t>(ns.tasks.size());
+  report.nodes = ns.reg.nodes;
+  report.command = CommandOf(ns);
+  report.ended = ended;
+  report.exit_code = ended ? ns.result.code() : 0;
+  for (const std::uint32_t member : ns.reg.spec.rank_member)
+    if (const wire::Member* node = slots_.member(member); node != nullptr && node->grant.value != 0)
+      report.grant = node->grant;
+  TellController(report);
+}
+
+// Ends the namespace once nothing of it runs and nobody is about to start any of it.
+void Head::CheckEnded(const std::string& nspace) {
+  Namespace* ns = Find(nspace);
+  if (ns == nullptr || ns->alive > 0 || !ns->awaiting_started.empty()) return;
+  const bool never_started = ns->phase == Phase::kRegistering;
+  if (never_started && !ns->ending) return;
+  Settle(nspace);
+}
+
+Status Head::CheckInvariants() const {
+  for (const auto& [nspace, ns] : namespaces_) {
+    const auto alive =
+        static_cast<std::uint32_t>(std::count(ns.tasks.begin(), ns.tasks.end(), TaskPhase::kAsked));
+    if (alive != ns.alive)
+      return Error(Code::kInternal, "namespace {}: {} tasks asked, alive is {}", nspace, alive, ns.alive);
+    if (ns.tasks.size() != ns.rank_cores.size())
+      return Error(Code::kInternal, "namespace {}: cores and tasks differ", nspace);
+    for (const std::uint32_t member : ns.awaiting_started)
+      if (!members_.contains(member))
+        return Error(Code::kInternal, "namespace {}: waits for member {}, which is gone", nspace, member);
+    for (const std::string& other : ns.linked)
+      if (!namespaces_.contains(other))
+        return Error(Code::kInternal, "namespace {}: linked to '{}', which is gone", nspace, other);
+  }
+  std::size_t held = 0;
+  for (const auto& [nspace, ns] : namespaces_)
+    for (std::size_t rank = 0; rank < ns.tasks.size(); ++rank)
+      if (members_.contains(ns.reg.spec.rank_member[rank])) held += ns.rank_cores[rank].size();
+  if (slots_.total() - slots_.free() != held)
+    return Error(Code::kInternal, "{} slots are taken, namespaces hold {}", slots_.total() - slots_.free(),
+                 held);
+  if (exit_ && !namespaces_.empty())
+    return Error(Code::kInternal, "the job has ended with {} namespaces", namespaces_.size());
+  return Status::Ok();
+}
+
+}  // namespace msa::jobd

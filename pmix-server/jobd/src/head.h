@@ -1,0 +1,263 @@
+#pragma once
+// The head of a job: life of its namespaces, result, standard streams, publish/lookup store, spawns. It
+// reaches the world through HeadOutlet alone, so it runs in tests without processes or sockets. One thread.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "msa/adapters/process/event_loop.h"
+#include "msa/base/clock.h"
+#include "msa/base/messages.h"
+#include "msa/base/wire.h"
+#include "msa/pmix/data_store.h"
+
+#include "peer_messages.h"
+#include "slot_map.h"
+#include "stdio_hub.h"
+#include "step_result.h"
+
+namespace msa::jobd {
+
+class HeadOutlet {
+ public:
+  virtual ~HeadOutlet() = default;
+  virtual void ToMember(std::uint32_t index, std::uint16_t type, std::uint64_t id, std::string payload) = 0;
+  virtual void ToController(std::uint16_t type, std::string payload) = 0;
+  virtual void ToSession(std::uint64_t session, std::uint16_t type, std::string payload) = 0;
+  virtual void EndSession(std::uint64_t session) = 0;
+  virtual TimerId After(Millis delay, std::function<void()> callback) = 0;
+  virtual void Cancel(TimerId timer) = 0;
+  virtual Instant WallTime() = 0;
+  virtual SteadyTime SteadyTimeNow() = 0;
+  virtual void SaveExitRecord(const std::string& payload) = 0;
+  // The mesh knows these members from now on.
+  virtual void MembersKnown(Epoch epoch, const std::vector<wire::Member>& members,
+                            const std::string& reason) = 0;
+  virtual bool IsJoined(std::uint32_t member) = 0;
+  // Everything is said and acknowledged: tell the members to leave, then leave.
+  virtual void JobOver() = 0;
+  virtual void Log(const std::string& text) = 0;
+};
+
+struct HeadOptions {
+  Millis kill_grace{2'000};    // between SIGTERM and SIGKILL of a namespace that msa ends by itself
+  Millis line_delay{100};      // equal ends of tasks within it share a line
+  Millis resend{2'000};        // of what the controller has not answered
+  Millis owner_wait{10'000};   // how long an ended job waits for its owner to come and read
+  Millis kill_report{10'000};  // a member that does not report the end of killed tasks by then is lost
+};
+
+// The first step's namespace as every member of the job registers it, without being told.
+NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch);
+
+class Head {
+ public:
+  Head(wire::LaunchJob launch, HeadOutlet& outlet, HeadOptions options = {});
+  ~Head();
+  Head(const Head&) = delete;
+  Head& operator=(const Head&) = delete;
+
+  // Opens the output files and awaits the members. Once.
+  void Start();
+
+  // A frame of 0x05xx that is the head's (see IsForHead), of a member, itself included.
+  static bool IsForHead(std::uint16_t type);
+  void OnMember(std::uint32_t from, const wire::Frame& frame);
+  void OnMemberJoined(std::uint32_t index);
+  void OnMemberLost(std::uint32_t index, const std::string& reason);
+  // A frame of 0x02xx, LaunchJob excepted.
+  void OnController(const wire::Frame& frame);
+  // A frame of 0x04xx, 0x04ff (session over) included.
+  void OnSession(std::uint64_t session, const wire::Frame& frame);
+  // noded went away: its sessions are gone with it.
+  void OnSessionsLost();
+  // noded is back: what it may have lost is sent again.
+  void OnControllerLink();
+  void Cancel(wire::JobState final_state, Millis grace, const std::string& reason);
+
+  bool ended() const noexcept { return exit_.has_value(); }
+  std::size_t namespaces() const noexcept { return namespaces_.size(); }
+  const SlotMap& slots() const noexcept { return slots_; }
+  // kInternal naming the first violated invariant. For tests.
+  Status CheckInvariants() const;
+
+ private:
+  enum class Phase : std::uint8_t { kRegistering, kStarting, kRunning };
+  enum class TaskPhase : std::uint8_t { kNone, kAsked, kEnded };
+  struct Namespace {
+    NamespaceRegister reg;
+    Phase phase = Phase::kRegistering;
+    std::vector<std::vector<std::uint16_t>> rank_cores;  // slots held
+    std::vector<TaskPhase> tasks;
+    std::set<std::uint32_t> awaiting_ready;
+    std::set<std::uint32_t> awaiting_started;
+    std::uint32_t alive = 0;  // asked to start, not ended
+    StepResult result;
+    bool ending = false;  // msa ends it
+    bool failed_to_start = false;
+    bool abnormal = false;
+    bool any_connected = false;
+    std::vector<std::uint32_t> singletons;
+    std::string mpi_library;
+    std::string failure;  // why, for people
+    TimerId kill_timer{};
+    TimerId line_timer{};
+    std::set<std::string> linked;  // connected namespaces (MPI-2 dynamic processes)
+    std::uint64_t spawn = 0;       // key of spawns_ while the parent waits for the answer
+  };
+  struct SpawnJob {
+    std::uint32_t from = 0;  // member and request to answer
+    std::uint64_t request = 0;
+    SpawnRequest ask;
+    std::uint32_t number = 0;
+    std::vector<GrantId> grants;      // obtained for it
+    std::uint64_t grant_request = 0;  // under way
+    std::size_t asks = 0;
+    SpawnShortage shortage;  // what the last loan was asked for
+    std::set<std::uint32_t> awaiting_members;
+    TimerId timer{};
+    std::string nspace;  // placed
+  };
+  struct OpenLookup {
+    std::uint32_t from = 0;
+    std::uint64_t request = 0;
+  };
+
+  template <class M>
+  void Tell(std::uint32_t member, const M& message, std::uint64_t id = 0) {
+    outlet_.ToMember(member, M::kType, id, wire::Encode(message));
+  }
+  template <class M>
+  void TellAll(const M& message) {
+    const std::string payload = wire::Encode(message);
+    for (const auto& [index, member] : members_) outlet_.ToMember(index, M::kType, 0, payload);
+  }
+  template <class M>
+  void TellController(const M& message) {
+    outlet_.ToController(M::kType, wire::Encode(message));
+  }
+
+  // head.cc: life of a namespace
+  Namespace* Find(const std::string& nspace);
+  void AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint16_t>> cores);
+  std::vector<std::vector<std::uint16_t>> StepCores(const NamespaceRegister& reg);
+  void OnReady(std::uint32_t from, const NamespaceReady& message);
+  void StartIfReady(Namespace& ns);
+  void OnStarted(std::uint32_t from, const TasksStarted& message);
+  void AllStarted(Namespace& ns);
+  void OnTaskEnded(std::uint32_t from, const TaskEnded& message);
+  void JudgeTaskEnd(Namespace& ns, const TaskEnded& message);
+  void EndedTask(Namespace& ns, std::uint32_t rank);
+  void CheckEnded(const std::string& nspace);
+  void Report(const Namespace& ns, bool ended);
+  void FlushLines(Namespace& ns);
+  std::string Name(const Namespace& ns) const;
+  std::string CommandOf(const Namespace& ns) const;
+  std::string ProgramOfRank(const Namespace& ns, std::uint32_t rank) const;
+
+  // head_end.cc: ends of every kind
+  // kQuiet leaves connected namespaces alone; kAbort's text replaces an earlier reason.
+  enum class EndKind : std::uint8_t { kQuiet, kFailure, kAbort };
+  void EndNamespace(const std::string& nspace, const std::string& text, EndKind kind);
+  void KillNamespace(const std::string& nspace);
+  void GiveUpOn(const std::string& nspace);
+  void OnAbort(const AbortRequest& message);
+  void OnLinked(const NamespacesLinked& message);
+  void Settle(const std::string& nspace);
+  void JudgeSingletons(Namespace& ns);
+  void MergeResult(Namespace& ns);
+  void MaybeFinish();
+  void Finish();
+  void WaitForOwner();
+  void LeaveWhenDone();
+  void Signal(std::int32_t signal);
+  void KillAllNow();
+  void Fail(const std::string& text, std::int32_t code);
+
+  // head_members.cc
+  void OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& members, const std::string& reason);
+  bool UsesMember(std::uint32_t index) const;
+  void LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& reason);
+  void ReleaseIdleGrants();
+  void Resend();
+
+  // head_spawn.cc
+  void OnSpawn(std::uint32_t from, std::uint64_t request, SpawnRequest ask);
+  void TrySpawn(std::uint32_t number);
+  void AskGrant(SpawnJob& job, const SpawnShortage& shortage);
+  void OnGrantAnswer(const wire::GrantAnswer& answer);
+  void PlaceSpawned(SpawnJob& job, SpawnPlace place);
+  void RefuseSpawn(std::uint32_t number, pmix::PmixStatus status, const std::string& text);
+  void AnswerSpawn(Namespace& ns, pmix::PmixStatus status);
+  void DropSpawnsOf(const std::string& nspace);
+  std::string Shortage(const SpawnJob& job, const SpawnShortage& shortage) const;
+
+  // head_store.cc
+  void OnPublish(std::uint32_t from, std::uint64_t request, StorePublish message);
+  void OnLookup(std::uint32_t from, std::uint64_t request, StoreLookup message);
+  void OnUnpublish(std::uint32_t from, std::uint64_t request, const StoreUnpublish& message);
+  void Apply(pmix::StoreResult result, std::optional<OpenLookup> caller);
+  void ArmStore();
+
+  void OnInput(std::uint64_t session, wire::Input input);
+  void OnInputTaken(const InputTaken& message);
+  void ForwardInput();
+  void SendInputAck(std::uint64_t session);
+
+  wire::LaunchJob launch_;
+  HeadOutlet& outlet_;
+  HeadOptions options_;
+  Epoch epoch_;
+  std::map<std::uint32_t, wire::Member> members_;  // present
+  std::set<std::uint32_t> lost_;
+  SlotMap slots_;
+  std::map<std::string, Namespace> namespaces_;
+  std::unique_ptr<StdioHub> hub_;
+  pmix::DataStore store_;
+  std::map<std::uint64_t, OpenLookup> lookups_;
+  std::uint64_t next_lookup_ = 1;
+  TimerId store_timer_{};
+  std::map<std::uint32_t, SpawnJob> spawns_;
+  std::uint32_t next_spawn_ = 1;
+  std::uint64_t next_grant_request_ = 1;
+  std::map<std::uint64_t, wire::GrantAsk> open_asks_;
+  std::map<std::uint64_t, std::set<std::uint32_t>> grants_;  // id -> members
+  std::set<std::uint64_t> released_;                         // told, not yet gone from the membership
+  std::set<std::string> warned_keys_;
+  TimerId resend_timer_{};
+
+  // stdin of rank 0 of the step
+  std::string input_;  // taken from the owner, not yet given to the task
+  std::uint64_t input_received_ = 0;
+  std::uint64_t input_taken_ = 0;
+  bool input_eof_ = false;
+  bool input_eof_sent_ = false;
+  bool input_closed_ = false;
+
+  // the job's result
+  std::int64_t started_at_ms_ = 0;
+  bool cancelled_ = false;
+  wire::JobState final_state_ = wire::JobState::kCancelled;
+  std::string message_;  // first reason of a failure
+  bool node_lost_ = false;
+  std::int32_t step_code_ = 0;
+  std::int32_t child_code_ = 0;
+  std::uint32_t tasks_total_ = 0;
+  std::uint32_t tasks_failed_ = 0;
+  std::vector<wire::TaskEnd> failed_;
+  TimerId cancel_timer_{};
+  SteadyTime cancel_deadline_;
+  std::optional<wire::JobExit> exit_;
+  bool acknowledged_ = false;
+  bool left_ = false;
+  TimerId owner_timer_{};
+  bool owner_waited_ = false;
+};
+
+}  // namespace msa::jobd

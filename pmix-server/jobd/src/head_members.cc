@@ -1,0 +1,260 @@
+// Members that come and go, and what the controller and the clients say.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "head.h"
+
+namespace msa::jobd {
+
+void Head::OnController(const wire::Frame& frame) {
+  const auto with = [&](auto message, auto&& act) {
+    auto decoded = wire::Decode<decltype(message)>(frame.payload);
+    if (decoded.ok()) return act(std::move(*decoded));
+    outlet_.Log("message of the controller: " + decoded.status().message());
+  };
+  switch (frame.type) {
+    case wire::MembersChanged::kType:
+      return with(wire::MembersChanged{}, [&](auto m) { OnMembersChanged(m.epoch, m.members, m.reason); });
+    case wire::CancelJob::kType:
+      return with(wire::CancelJob{}, [&](auto m) { Cancel(m.final_state, Millis(m.grace_ms), m.reason); });
+    case wire::SignalJob::kType:
+      return with(wire::SignalJob{}, [&](auto m) { Signal(m.signal); });
+    case wire::ExitAck::kType:
+      acknowledged_ = exit_.has_value();
+      return LeaveWhenDone();
+    case wire::GrantAnswer::kType:
+      return with(wire::GrantAnswer{}, [&](auto m) { OnGrantAnswer(m); });
+    default:
+      outlet_.Log(fmt::format("the controller sent a message of type {:#06x}; ignored", frame.type));
+  }
+}
+
+void Head::OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& members,
+                            const std::string& reason) {
+  if (epoch <= epoch_ || left_) return;
+  epoch_ = epoch;
+  std::set<std::uint32_t> present;
+  std::vector<wire::Member> usable;
+  for (const wire::Member& member : members) {
+    present.insert(member.index);
+    if (!released_.contains(member.grant.value) || member.grant.value == 0) usable.push_back(member);
+  }
+  std::vector<std::uint32_t> gone;
+  for (const auto& [index, member] : members_)
+    if (!present.contains(index)) gone.push_back(index);
+  // A member that this side lost stays lost, whatever the controller knows.
+  for (const wire::Member& member : members)
+    if (!lost_.contains(member.index)) members_[member.index] = member;
+  std::erase_if(usable, [&](const wire::Member& member) { return lost_.contains(member.index); });
+  slots_.SetMembers(usable);
+  outlet_.MembersKnown(epoch, members, reason);
+  TellAll(Membership{epoch, members, reason});
+  for (const std::uint32_t index : gone) {
+    if (UsesMember(index)) node_lost_ = true;
+    OnMemberLost(index,
+                 reason.empty() ? fmt::format("node {} left the job", members_.at(index).node) : reason);
+  }
+  std::erase_if(grants_, [&](const auto& grant) {
+    const bool over = std::none_of(grant.second.begin(), grant.second.end(),
+                                   [&](std::uint32_t m) { return present.contains(m); });
+    if (over) released_.erase(grant.first);
+    return over;
+  });
+}
+
+bool Head::UsesMember(std::uint32_t index) const {
+  return std::any_of(namespaces_.begin(), namespaces_.end(), [&](const auto& it) {
+    const auto& ranks = it.second.reg.spec.rank_member;
+    return std::find(ranks.begin(), ranks.end(), index) != ranks.end();
+  });
+}
+
+// A grant's member, or one that is late. It hears of every namespace that lives.
+void Head::OnMemberJoined(std::uint32_t index) {
+  if (!members_.contains(index)) return;
+  const bool of_launch = std::any_of(launch_.members.begin(), launch_.members.end(),
+                                     [&](const wire::Member& member) { return member.index == index; });
+  for (const auto& [nspace, ns] : namespaces_)
+    if (!of_launch) Tell(index, ns.reg);
+  std::vector<std::uint32_t> ready;
+  for (auto& [number, job] : spawns_)
+    if (job.awaiting_members.erase(index) > 0 && job.awaiting_members.empty()) ready.push_back(number);
+  for (const std::uint32_t number : ready) TrySpawn(number);
+}
+
+void Head::OnMemberLost(std::uint32_t index, const std::string& reason) {
+  const auto it = members_.find(index);
+  if (it == members_.end() || left_) return;
+  const std::string node = it->second.node;
+  members_.erase(it);
+  lost_.insert(index);
+  slots_.Remove(index);
+  if (exit_) return;
+  TellAll(MemberGone{index, reason});
+  std::vector<std::string> all;
+  for (const auto& [nspace, ns] : namespaces_) all.push_back(nspace);
+  for (const std::string& nspace : all)
+    if (Namespace* ns = Find(nspace)) LoseTasksOn(*ns, index, reason);
+  std::vector<std::uint32_t> waiting;
+  for (const auto& [number, job] : spawns_)
+    if (job.awaiting_members.contains(index)) waiting.push_back(number);
+  for (const std::uint32_t number : waiting)
+    RefuseSpawn(number, pmix::kPmixErrUnreachable,
+                fmt::format("spawn refused: node {} was lent and lost: {}", node, reason));
+}
+
+void Head::LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& reason) {
+  const std::string nspace = ns.reg.spec.nspace;
+  const auto& rank_member = ns.reg.spec.rank_member;
+  ns.awaiting_ready.erase(index);
+  const bool was_starting = ns.awaiting_started.erase(index) > 0 && ns.awaiting_started.empty();
+  std::uint32_t lost = 0;
+  std::string node;
+  for (std::uint32_t rank = 0; rank < ns.tasks.size(); ++rank) {
+    if (rank_member[rank] != index) continue;
+    node = ns.reg.nodes[ns.reg.rank_node[rank]];
+    if (ns.tasks[rank] == TaskPhase::kEnded) continue;
+    if (ns.tasks[rank] == TaskPhase::kAsked) {
+      EndedTask(ns, rank);
+      ns.result.Add({Rank(rank), 0, node, 0, SIGKILL, false}, Counted::kLost);
+      Apply(store_.ProcEnded({nspace, rank}), std::nullopt);
+    }
+    ++lost;
+  }
+  if (lost > 0) {
+    ns.result.Force(ns.result.code() != 0 ? ns.result.code() : 1);
+    EndNamespace(nspace,
+                 fmt::format("{}: {} of {} {} lost: {}", node,
+                             lost == 1 ? std::string("a task") : fmt::format("{} tasks", lost), Name(ns),
+                             lost == 1 ? "is" : "are", reason),
+                 EndKind::kFailure);
+  }
+  if (was_starting) AllStarted(ns);
+  StartIfReady(ns);
+  outlet_.After(Millis(0), [this, nspace] { CheckEnded(nspace); });
+}
+
+// ------------------------------------------------------------------------------------------ grants,
+// resending
+
+void Head::ReleaseIdleGrants() {
+  for (const auto& [id, members] : grants_) {
+    if (released_.contains(id)) continue;
+    const bool wanted = std::any_of(spawns_.begin(), spawns_.end(), [&, grant = GrantId(id)](const auto& it) {
+      return std::find(it.second.grants.begin(), it.second.grants.end(), grant) != it.second.grants.end();
+    });
+    const bool used =
+        std::any_of(members.begin(), members.end(), [&](std::uint32_t m) { return UsesMember(m); });
+    if (wanted || used) continue;
+    released_.insert(id);
+    for (const std::uint32_t member : members) slots_.Remove(member);
+    TellController(wire::GrantRelease{GrantId(id)});
+  }
+}
+
+// The controller may have been away: everything here is idempotent for it.
+void Head::Resend() {
+  outlet_.Cancel(resend_timer_);
+  if (left_) return;
+  for (const auto& [request, ask] : open_asks_) TellController(ask);
+  if (!exit_)
+    for (const std::uint64_t id : released_) TellController(wire::GrantRelease{GrantId(id)});
+  if (exit_ && !acknowledged_) TellController(*exit_);
+  resend_timer_ = outlet_.After(options_.resend, [this] { Resend(); });
+}
+
+void Head::OnControllerLink() {
+  if (left_) return;
+  if (!exit_) {
+    if (started_at_ms_ != 0) TellController(wire::JobStarted{started_at_ms_});
+    for (const auto& [nspace, ns] : namespaces_)
+      if (ns.phase == Phase::kRunning) Report(ns, false);
+  }
+  Resend();
+}
+
+// ------------------------------------------------------------------------------------------ sessions
+
+void Head::OnSession(std::uint64_t session, const wire::Frame& frame) {
+  const auto with = [&](auto message, auto&& act) {
+    auto decoded = wire::Decode<decltype(message)>(frame.payload);
+    if (decoded.ok()) return act(std::move(*decoded));
+    outlet_.Log("message of a client: " + decoded.status().message());
+    outlet_.EndSession(session);
+    hub_->Close(session);
+  };
+  constexpr std::uint16_t kSessionOver = 0x04ff;
+  switch (frame.type) {
+    case wire::AttachOpen::kType:
+      return with(wire::AttachOpen{}, [&](auto m) {
+        if (!hub_->Open(session, m)) return;
+        if (!m.wants_stdin && input_received_ == 0) {
+          input_eof_ = true;
+          ForwardInput();
+        }
+        SendInputAck(session);
+        LeaveWhenDone();
+      });
+    case wire::OutputAck::kType:
+      return with(wire::OutputAck{}, [&](auto m) {
+        hub_->Ack(session, m.seq);
+        LeaveWhenDone();
+      });
+    case wire::Input::kType:
+      return with(wire::Input{}, [&](auto m) { OnInput(session, std::move(m)); });
+    case wire::ClientSignal::kType:
+      return with(wire::ClientSignal{}, [&](auto m) { Signal(m.signal); });
+    case kSessionOver:
+      return hub_->Close(session);
+    default:
+      outlet_.Log(fmt::format("a client sent a message of type {:#06x}; ignored", frame.type));
+  }
+}
+
+void Head::OnSessionsLost() {
+  if (hub_ != nullptr) hub_->CloseAll();
+}
+
+void Head::SendInputAck(std::uint64_t session) {
+  const wire::InputAck ack{input_taken_, input_closed_ || input_eof_};
+  outlet_.ToSession(session, wire::InputAck::kType, wire::Encode(ack));
+}
+
+void Head::OnInput(std::uint64_t session, wire::Input input) {
+  if (!hub_->is_owner(session) || input_eof_ || input_closed_) return;
+  if (input.offset > input_received_) {  // a gap: the client goes on from what we have
+    return SendInputAck(session);
+  }
+  const std::uint64_t known = input_received_ - input.offset;
+  if (known < input.data.size()) {
+    input_.append(input.data, known, std::string::npos);
+    input_received_ = input.offset + input.data.size();
+  } else if (known > input.data.size()) {
+    return;  // an old repetition; its end of file says nothing
+  }
+  if (input_received_ - input_taken_ > 2 * std::uint64_t{wire::kStdioWindowBytes}) {
+    outlet_.Log("the owner sent more input than the window allows; its session is ended");
+    outlet_.EndSession(session);
+    return hub_->Close(session);
+  }
+  input_eof_ = input.eof;
+  ForwardInput();
+}
+
+void Head::ForwardInput() {
+  const Namespace* step = Find(launch_.step.nspace);
+  if (step == nullptr || step->phase != Phase::kRunning || step->tasks.empty() || input_eof_sent_) return;
+  if (input_.empty() && !input_eof_) return;
+  input_eof_sent_ = input_eof_;
+  Tell(step->reg.spec.rank_member[0], TaskInput{launch_.step.nspace, Rank(0), std::move(input_), input_eof_});
+  input_.clear();
+}
+
+void Head::OnInputTaken(const InputTaken& message) {
+  input_taken_ += message.bytes;
+  input_closed_ = input_closed_ || message.closed;
+  if (const std::uint64_t owner = hub_->owner(); owner != 0) SendInputAck(owner);
+}
+
+}  // namespace msa::jobd

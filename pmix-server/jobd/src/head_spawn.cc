@@ -1,0 +1,190 @@
+// MPI_Comm_spawn: places, lends, starts, answers.
+#include <algorithm>
+
+#include "msa/pmix/open_mpi_env.h"
+
+#include "head.h"
+
+namespace msa::jobd {
+namespace {
+
+// A job's spawns under way at once: each holds a request of a rank that waits, so this is generous.
+constexpr std::size_t kMaxSpawns = 4096;
+
+std::vector<SpawnNeed> NeedsOf(const SpawnRequest& ask) {
+  std::vector<SpawnNeed> needs;
+  for (const SpawnApp& app : ask.apps)
+    needs.push_back({app.maxprocs, app.hosts, pmix::GetVariable(app.env, "MSA_ARCH").value_or("")});
+  return needs;
+}
+
+std::uint32_t Total(const SpawnRequest& ask) {
+  std::uint32_t sum = 0;
+  for (const SpawnApp& app : ask.apps) sum += app.maxprocs;
+  return sum;
+}
+
+std::string Processes(std::uint32_t n) { return n == 1 ? "1 process" : fmt::format("{} processes", n); }
+
+}  // namespace
+
+void Head::OnSpawn(std::uint32_t from, std::uint64_t request, SpawnRequest ask) {
+  const std::uint32_t number = next_spawn_++;
+  const bool known = Find(ask.proc.nspace) != nullptr;
+  SpawnJob& job = spawns_[number];
+  job.from = from;
+  job.request = request;
+  job.number = number;
+  job.ask = std::move(ask);
+  if (!known || cancelled_ || exit_)
+    return RefuseSpawn(
+        number, pmix::kPmixErr,
+        cancelled_ ? "spawn refused: the job is ending" : "spawn refused: its parent has ended");
+  if (spawns_.size() > kMaxSpawns)
+    return RefuseSpawn(
+        number, pmix::kPmixErrOutOfResource,
+        fmt::format("spawn refused: {} spawns of the job are under way, the limit", kMaxSpawns));
+  for (const SpawnApp& app : job.ask.apps) {
+    if (app.argv.empty() || app.argv[0].empty())
+      return RefuseSpawn(number, pmix::kPmixErrBadParam, "spawn refused: a command is empty");
+    if (app.maxprocs == 0 || app.maxprocs > wire::kMaxListItems)
+      return RefuseSpawn(number, pmix::kPmixErrBadParam,
+                         fmt::format("spawn of '{}' refused: {} processes asked, expected 1 to {}",
+                                     app.argv[0], app.maxprocs, wire::kMaxListItems));
+    for (const std::string& key : app.unknown)
+      if (warned_keys_.insert(key).second)
+        hub_->Notice(fmt::format("spawn of '{}': key '{}' is not acted upon", app.argv[0], key));
+  }
+  if (job.ask.apps.empty())
+    return RefuseSpawn(number, pmix::kPmixErrBadParam, "spawn refused: it names no command");
+  TrySpawn(number);
+}
+
+void Head::TrySpawn(std::uint32_t number) {
+  const auto it = spawns_.find(number);
+  if (it == spawns_.end() || !it->second.nspace.empty() || it->second.grant_request != 0) return;
+  SpawnJob& job = it->second;
+  auto decision = PlaceSpawn(NeedsOf(job.ask), slots_);
+  if (!decision.ok())
+    return RefuseSpawn(number, pmix::kPmixErrBadParam, "spawn refused: " + decision.status().message());
+  if (decision->fits) return PlaceSpawned(job, std::move(decision->place));
+  // One loan a command at most: a controller that lends and never suffices must not keep a spawn for ever.
+  if (job.asks >= job.ask.apps.size())
+    return RefuseSpawn(number, pmix::kPmixErrOutOfResource, Shortage(job, decision->shortage));
+  AskGrant(job, decision->shortage);
+}
+
+void Head::AskGrant(SpawnJob& job, const SpawnShortage& shortage) {
+  ++job.asks;
+  job.shortage = shortage;
+  wire::GrantAsk ask;
+  ask.request = job.grant_request = next_grant_request_++;
+  ask.slots = shortage.missing;
+  ask.nodes = shortage.nodes;
+  ask.module = shortage.module;
+  ask.wait_ms = std::int64_t{job.ask.timeout_s} * 1000;
+  open_asks_[ask.request] = ask;
+  TellController(ask);
+}
+
+std::string Head::Shortage(const SpawnJob& job, const SpawnShortage& shortage) const {
+  const std::uint32_t total = Total(job.ask);
+  std::string text = fmt::format(
+      "spawn of {} of '{}' refused: {} free in the job, {} more needed", Processes(total),
+      job.ask.apps[shortage.command].argv[0],
+      slots_.free() == 1 ? std::string("1 slot") : fmt::format("{} slots", slots_.free()), shortage.missing);
+  if (!shortage.nodes.empty()) text += fmt::format(" on node {}", fmt::join(shortage.nodes, ","));
+  if (!shortage.module.empty()) text += fmt::format(" in module '{}'", shortage.module);
+  return text;
+}
+
+void Head::OnGrantAnswer(const wire::GrantAnswer& answer) {
+  if (open_asks_.erase(answer.request) == 0) return;
+  if (answer.grant.value != 0) grants_[answer.grant.value] = {answer.members.begin(), answer.members.end()};
+  const auto it = std::find_if(spawns_.begin(), spawns_.end(), [&](const auto& entry) {
+    return entry.second.grant_request == answer.request;
+  });
+  if (it == spawns_.end()) return ReleaseIdleGrants();  // its parent is gone
+  SpawnJob& job = it->second;
+  job.grant_request = 0;
+  if (answer.grant.value == 0) {
+    std::string text = Shortage(job, job.shortage);
+    if (!answer.reason.empty()) text += ": " + answer.reason;
+    return RefuseSpawn(job.number, pmix::kPmixErrOutOfResource, text);
+  }
+  job.grants.push_back(answer.grant);
+  for (const std::uint32_t member : answer.members)
+    if (!outlet_.IsJoined(member)) job.awaiting_members.insert(member);
+  if (job.awaiting_members.empty()) return TrySpawn(job.number);
+  // The new members' job daemons have the same time as those of a launch.
+  job.timer = outlet_.After(Millis(10'000), [this, number = job.number] {
+    RefuseSpawn(number, pmix::kPmixErrTimeout,
+                "spawn refused: the job daemons of the nodes lent did not come within 10 s");
+  });
+}
+
+void Head::PlaceSpawned(SpawnJob& job, SpawnPlace place) {
+  outlet_.Cancel(job.timer);
+  const Namespace& parent = *Find(job.ask.proc.nspace);
+  NamespaceRegister reg;
+  reg.spawn = job.number;
+  reg.parent = job.ask.proc.nspace;
+  reg.parent_rank = job.ask.proc.rank;
+  reg.universe = static_cast<std::uint32_t>(slots_.total());
+  wire::StepSpec& spec = reg.spec;
+  spec = parent.reg.spec;
+  spec.nspace =
+      fmt::format("msa.{}.{}.{}.{}", launch_.job, launch_.incarnation, launch_.step.step, job.number);
+  spec.stdio.in = "none";
+  spec.rank_member = place.rank_member;
+  spec.apps.clear();
+  std::uint32_t component = 0;
+  for (const SpawnApp& app : job.ask.apps) {
+    std::string cwd = app.cwd;
+    if (!cwd.empty() && !cwd.starts_with('/')) cwd = spec.cwd + "/" + cwd;
+    spec.apps.push_back({component++, app.argv, app.env, cwd, app.maxprocs, 1});
+    if (const auto port = pmix::ParentPort(app.env)) store_.ExpectFrom(spec.nspace, *port);
+  }
+  std::map<std::uint32_t, std::uint32_t> node_of;
+  for (const std::uint32_t member : place.rank_member) {
+    const auto [it, is_new] = node_of.try_emplace(member, static_cast<std::uint32_t>(reg.nodes.size()));
+    if (is_new) reg.nodes.push_back(members_.at(member).node);
+    reg.rank_node.push_back(it->second);
+  }
+  job.nspace = spec.nspace;
+  AddNamespace(std::move(reg), std::move(place.rank_cores));
+  Find(job.nspace)->spawn = job.number;
+}
+
+void Head::RefuseSpawn(std::uint32_t number, pmix::PmixStatus status, const std::string& text) {
+  const auto it = spawns_.find(number);
+  if (it == spawns_.end() || !it->second.nspace.empty()) return;
+  outlet_.Cancel(it->second.timer);
+  if (it->second.grant_request != 0) open_asks_.erase(it->second.grant_request);
+  Tell(it->second.from, SpawnReply{status, {}}, it->second.request);
+  spawns_.erase(it);
+  if (!text.empty()) hub_->Notice(text);
+  ReleaseIdleGrants();
+  MaybeFinish();
+}
+
+// The spawning rank hears of its children when all of them run, or none will.
+void Head::AnswerSpawn(Namespace& ns, pmix::PmixStatus status) {
+  const auto it = spawns_.find(static_cast<std::uint32_t>(ns.spawn));
+  if (ns.spawn == 0 || it == spawns_.end()) return;
+  ns.spawn = 0;
+  const std::string nspace = ns.reg.spec.nspace;
+  Tell(it->second.from, SpawnReply{status, status == pmix::kPmixSuccess ? nspace : std::string()},
+       it->second.request);
+  spawns_.erase(it);
+  if (status == pmix::kPmixSuccess) OnLinked({{ns.reg.parent, nspace}, true});
+}
+
+void Head::DropSpawnsOf(const std::string& nspace) {
+  std::vector<std::uint32_t> orphans;
+  for (const auto& [number, job] : spawns_)
+    if (job.ask.proc.nspace == nspace && job.nspace.empty()) orphans.push_back(number);
+  for (const std::uint32_t number : orphans) RefuseSpawn(number, pmix::kPmixErr, {});
+}
+
+}  // namespace msa::jobd

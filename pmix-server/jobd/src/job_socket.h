@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "msa/adapters/process/event_loop.h"
+#include "msa/adapters/process/frame_channel.h"
+#include "msa/base/status.h"
+#include "msa/base/unique_fd.h"
+#include "msa/jobd/task_messages.h"
+
+namespace msa::jobd {
+
+// MSA_JOB_SOCKET: where the tasks of this node reach their job daemon. Accepts this process's own user alone.
+// One thread, the loop's.
+class JobSocket {
+ public:
+  // The answer to a task's hello; an error refuses it.
+  using Greeter = std::function<Result<wire::TaskWelcome>(const wire::TaskHello&)>;
+  // kInvalidArgument: path too long; else the system's reason.
+  static Result<std::unique_ptr<JobSocket>> Create(EventLoop& loop, const std::string& path, Greeter greeter,
+                                                   std::function<void(const std::string&)> log);
+  ~JobSocket();
+  JobSocket(const JobSocket&) = delete;
+  JobSocket& operator=(const JobSocket&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+  std::size_t connections() const noexcept { return clients_.size(); }
+
+ private:
+  JobSocket(EventLoop& loop, std::string path, Greeter greeter, std::function<void(const std::string&)> log);
+  void Accept();
+  Status Admit(UniqueFd fd);
+  void OnFrame(std::uint64_t client, const wire::Frame& frame);
+  void Drop(std::uint64_t client);
+
+  EventLoop& loop_;
+  std::string path_;
+  Greeter greeter_;
+  std::function<void(const std::string&)> log_;
+  UniqueFd listener_;
+  std::map<std::uint64_t, std::unique_ptr<FrameChannel>> clients_;
+  std::uint64_t next_client_ = 1;
+};
+
+}  // namespace msa::jobd

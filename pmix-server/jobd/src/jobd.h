@@ -1,0 +1,111 @@
+#pragma once
+// The job daemon: joins the node daemon's link, the peers, the PMIx server, the tasks and, at the head, the
+// job itself.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "msa/adapters/hwloc/machine.h"
+#include "msa/adapters/process/event_loop.h"
+#include "msa/launch/task.h"
+#include "msa/pmix/pmix_host.h"
+
+#include "head.h"
+#include "job_socket.h"
+#include "member.h"
+#include "node_link.h"
+#include "peer_mesh.h"
+#include "tls_stream.h"
+
+namespace msa::jobd {
+
+struct JobdOptions {
+  std::string node;
+  std::string noded_socket;
+  std::string directory;     // of this job daemon alone; removed at its end
+  std::string topology_xml;  // empty: hwloc and libpmix look for themselves
+  std::string trampoline;
+  std::string shm_directory;  // of this node; the job's directory is made in it
+  std::string cookie;
+  Millis orphan_wait{5'000};  // a job daemon without a job leaves when noded stays away that long
+  Millis peer_limit{10'000};  // to reach the other members
+};
+
+// One job in its life. One thread, the loop's.
+class Jobd final : private HeadOutlet {
+ public:
+  // Does all that is slow before a job comes: PMIx server, TLS, topology, sockets. The error is ready for a
+  // log.
+  static Result<std::unique_ptr<Jobd>> Create(EventLoop& loop, JobdOptions options);
+  ~Jobd() override;
+
+  // SIGTERM: ends the job as a cancel does; without a job, leaves.
+  void OnTerminate();
+  // True once everything that it started or made is gone: the process may end.
+  bool gone() const noexcept { return gone_; }
+
+ private:
+  Jobd(EventLoop& loop, JobdOptions options) : loop_(loop), options_(std::move(options)) {}
+  Status Prepare();
+  Status PrepareTopology();
+
+  // noded
+  wire::JobdHello Hello() const;
+  void OnNodeFrame(wire::Frame frame);
+  void OnLaunch(const wire::Frame& frame);
+  Status Launch(wire::LaunchJob launch);
+  MemberOptions MemberOptionsOf(const wire::LaunchJob& launch) const;
+  void OnControllerFrame(const wire::Frame& frame);
+  void OnNodeDown(const std::string& why);
+  void CheckOrphaned();
+
+  // peers
+  void OnPeerFrame(std::uint32_t from, const wire::Frame& frame);
+  void OnPeerLost(std::uint32_t index, const std::string& reason);
+  void OnMembership(Epoch epoch, const std::vector<wire::Member>& members, const std::string& reason);
+  Result<wire::TaskWelcome> Greet(const wire::TaskHello& hello) const;
+
+  // the end
+  void Fatal(const std::string& reason);
+  void Leave(const std::string& reason);
+  void Vanish();
+
+  // HeadOutlet
+  void ToMember(std::uint32_t index, std::uint16_t type, std::uint64_t id, std::string payload) override;
+  void ToController(std::uint16_t type, std::string payload) override;
+  void ToSession(std::uint64_t session, std::uint16_t type, std::string payload) override;
+  void EndSession(std::uint64_t session) override;
+  TimerId After(Millis delay, std::function<void()> callback) override;
+  void Cancel(TimerId timer) override;
+  Instant WallTime() override;
+  SteadyTime SteadyTimeNow() override;
+  void SaveExitRecord(const std::string& payload) override;
+  void MembersKnown(Epoch epoch, const std::vector<wire::Member>& members,
+                    const std::string& reason) override;
+  bool IsJoined(std::uint32_t member) override;
+  void JobOver() override;
+  void Log(const std::string& text) override;
+
+  EventLoop& loop_;
+  JobdOptions options_;
+  std::optional<Machine> machine_;
+  pmix::Network network_ = pmix::Network::kOrdinary;
+  std::unique_ptr<TlsContext> tls_;
+  std::unique_ptr<launch::TaskLauncher> launcher_;
+  std::unique_ptr<pmix::PmixHost> host_;
+  std::unique_ptr<JobSocket> job_socket_;
+  std::unique_ptr<NodeLink> link_;
+  // With a job:
+  std::optional<wire::LaunchJob> launch_;  // without secret and step
+  Epoch epoch_;
+  std::string shm_;
+  std::unique_ptr<PeerMesh> mesh_;
+  std::unique_ptr<Member> member_;
+  std::unique_ptr<Head> head_;
+  bool leaving_ = false;
+  bool gone_ = false;
+  TimerId orphan_timer_{};
+};
+
+}  // namespace msa::jobd

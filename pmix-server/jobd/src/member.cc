@@ -1,0 +1,139 @@
+#include "member.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+namespace msa::jobd {
+
+Member::Member(EventLoop& loop, pmix::PmixHost& host, launch::TaskLauncher& launcher, PeerMesh& mesh,
+               MemberOptions options, std::function<void(const std::string&)> log)
+    : loop_(loop),
+      host_(host),
+      launcher_(launcher),
+      mesh_(mesh),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      engine_({.self = options_.self}) {}
+
+Member::~Member() = default;
+
+void Member::SetMembers(const std::vector<wire::Member>& members) {
+  for (const wire::Member& member : members) members_[member.index] = member;
+}
+
+Member::World Member::WorldOf(const std::string& nspace) const {
+  const Hosted* found = nullptr;
+  for (const auto& [name, hosted] : hosted_)
+    if (name == nspace || (found == nullptr && hosted.reg.spawn == 0)) found = &hosted;
+  if (found == nullptr) return {};
+  return {found->reg.spec.step, static_cast<std::uint32_t>(found->reg.spec.rank_member.size())};
+}
+
+void Member::Register(NamespaceRegister reg) {
+  const std::string nspace = reg.spec.nspace;
+  if (hosted_.contains(nspace)) return;
+  pmix::NamespaceInfo info;
+  info.nspace = nspace;
+  info.job_id = fmt::format("{}", options_.job);
+  info.nodes = reg.nodes;
+  info.rank_node = reg.rank_node;
+  info.universe_size = reg.universe;
+  info.parent_nspace = reg.parent;
+  info.parent_rank = reg.parent_rank;
+  info.tmpdir = options_.directory;
+  std::uint32_t first = 0;
+  for (const wire::App& app : reg.spec.apps) {
+    info.apps.push_back({first, app.ntasks, app.cwd.empty() ? reg.spec.cwd : app.cwd,
+                         fmt::format("{}", fmt::join(app.argv, " "))});
+    first += app.ntasks;
+  }
+  hosted_[nspace].reg = std::move(reg);
+  host_.RegisterNamespace(info, members_.at(options_.self).node, options_.user,
+                          [this, nspace, weak = std::weak_ptr<int>(alive_)](Status status) {
+                            if (!weak.expired())
+                              ToHead(NamespaceReady{nspace, status.ok() ? std::string() : status.message()});
+                          });
+}
+
+void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
+  const auto with = [&](auto message, auto&& act) {
+    auto decoded = wire::Decode<decltype(message)>(frame.payload);
+    if (decoded.ok()) return act(std::move(*decoded));
+    log_(fmt::format("message of member {}: {}", from, decoded.status().message()));
+  };
+  switch (frame.type) {
+    case pmix::CollectiveMessage::kType:
+      return with(pmix::CollectiveMessage{}, [&](auto m) {
+        auto effects = engine_.FromPeer(from, std::move(m));
+        if (effects.ok()) return Run(std::move(*effects));
+        mesh_.DeclareLost(from,
+                          fmt::format("member {} is out of step: {}", from, effects.status().message()));
+      });
+    case ModexRequest::kType:
+      return with(ModexRequest{}, [&](auto m) { OnModexRequest(from, frame.id, m); });
+    case ModexReply::kType:
+    case StoreReply::kType:
+    case SpawnReply::kType:
+      return OnReply(from, frame);
+    default:
+      break;
+  }
+  if (from != options_.head)
+    return log_(fmt::format("member {} sent a message of type {:#06x}, which is the head's; ignored", from,
+                            frame.type));
+  switch (frame.type) {
+    case NamespaceRegister::kType:
+      return with(NamespaceRegister{}, [&](auto m) { Register(std::move(m)); });
+    case NamespaceStart::kType:
+      return with(NamespaceStart{}, [&](auto m) { Start(m); });
+    case NamespaceSignal::kType:
+      return with(NamespaceSignal{}, [&](auto m) { launcher_.Signal(m.nspace, m.signal); });
+    case NamespaceKill::kType:
+      return with(NamespaceKill{}, [&](auto m) { launcher_.KillAll(m.nspace, [](int) {}); });
+    case NamespaceDeregister::kType:
+      return with(NamespaceDeregister{}, [&](auto m) {
+        if (hosted_.erase(m.nspace) == 0) return;
+        launcher_.KillAll(m.nspace, [](int) {});
+        Run(engine_.ForgetNamespace(m.nspace));
+        host_.DeregisterNamespace(m.nspace, [] {});
+      });
+    case OutputCredit::kType:
+      return with(OutputCredit{}, [&](auto m) {
+        output_debt_ -= std::min(output_debt_, m.bytes);
+        if (!output_paused_ || output_debt_ > kOutputCredit / 2) return;
+        output_paused_ = false;
+        launcher_.ResumeOutput();
+      });
+    case TaskInput::kType:
+      return with(TaskInput{},
+                  [&](auto m) { launcher_.WriteStdin(m.nspace, m.rank, std::move(m.data), m.eof); });
+    case MemberGone::kType:
+      return with(MemberGone{}, [&](auto m) { mesh_.DeclareLost(m.index, m.reason); });
+    default:
+      log_(fmt::format("the head sent a message of type {:#06x}; ignored", frame.type));
+  }
+}
+
+void Member::OnReply(std::uint32_t from, const wire::Frame& frame) {
+  const auto it = requests_.find(frame.id);
+  if (it == requests_.end() || it->second.to != from) return;
+  const auto on_reply = std::move(it->second.on_reply);
+  requests_.erase(it);
+  on_reply(pmix::kPmixSuccess, &frame);
+}
+
+void Member::OnMemberLost(std::uint32_t index, const std::string& reason) {
+  Run(engine_.MemberLost(index, reason));
+  std::vector<std::uint64_t> lost;
+  for (const auto& [id, request] : requests_)
+    if (request.to == index) lost.push_back(id);
+  for (const std::uint64_t id : lost) {
+    const auto on_reply = std::move(requests_.at(id).on_reply);
+    requests_.erase(id);
+    on_reply(pmix::kPmixErrUnreachable, nullptr);
+  }
+  members_.erase(index);
+}
+
+}  // namespace msa::jobd

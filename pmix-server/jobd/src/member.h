@@ -1,0 +1,159 @@
+#pragma once
+// A job daemon as a member of its job: hosts the namespaces for PMIx, starts and watches the tasks of its
+// node, carries their streams to the head, and answers PMIx's upcalls together with the other members. One
+// thread, the loop's.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "msa/adapters/process/event_loop.h"
+#include "msa/base/messages.h"
+#include "msa/base/wire.h"
+#include "msa/job/stdio_pattern.h"
+#include "msa/launch/task.h"
+#include "msa/pmix/collective.h"
+#include "msa/pmix/open_mpi_env.h"
+#include "msa/pmix/pmix_host.h"
+
+#include "peer_mesh.h"
+#include "peer_messages.h"
+
+namespace msa::jobd {
+
+struct MemberOptions {
+  JobId job;
+  Incarnation incarnation;
+  std::uint32_t self = 0;
+  std::uint32_t head = 0;
+  UserIdentity user;
+  std::string user_name;
+  std::string job_name;
+  std::string directory;      // PMIx's of this node
+  std::string job_socket;     // MSA_JOB_SOCKET
+  std::string shm_directory;  // of this job on this node
+  std::string topology_xml;
+  std::uint32_t machine_cores = 1;
+  pmix::Network network = pmix::Network::kOrdinary;
+  // CPUs, as the kernel numbers them, of logical cores.
+  std::function<Result<std::vector<std::uint16_t>>(const std::vector<std::uint16_t>&)> cpus_of;
+};
+
+class Member {
+ public:
+  Member(EventLoop& loop, pmix::PmixHost& host, launch::TaskLauncher& launcher, PeerMesh& mesh,
+         MemberOptions options, std::function<void(const std::string&)> log);
+  ~Member();
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  void SetMembers(const std::vector<wire::Member>& members);
+  // Registers a namespace here and tells the head. A second time: ignored.
+  void Register(NamespaceRegister reg);
+  // A frame of 0x05xx that is not the head's.
+  void OnFrame(std::uint32_t from, const wire::Frame& frame);
+  void OnMemberLost(std::uint32_t index, const std::string& reason);
+  void OnUpcall(pmix::Upcall upcall);
+
+  void OnOutput(const std::string& nspace, Rank rank, wire::Stream stream, std::string data);
+  void OnExit(const launch::TaskExit& exit);
+  void OnStdin(const std::string& nspace, Rank rank, std::size_t taken,
+               bool closed);  // NOLINT: the launcher's form
+
+  // Step and number of ranks of a namespace; of the step's if it is not known.
+  struct World {
+    StepId step;
+    std::uint32_t size = 0;
+  };
+  World WorldOf(const std::string& nspace) const;
+
+ private:
+  struct Client {
+    bool connected = false;
+    bool finalized = false;
+  };
+  struct Hosted {
+    NamespaceRegister reg;
+    bool connected = false;  // the head was told
+    std::map<std::uint32_t, Client> clients;
+  };
+  struct OpenCollective {
+    pmix::DataReply data_reply;      // fence
+    pmix::StatusReply status_reply;  // connect, disconnect
+    pmix::CollectiveKind kind = pmix::CollectiveKind::kFence;
+    std::vector<std::string> nspaces;
+    bool lowest = false;  // this member tells the head
+    TimerId timer{};
+  };
+  struct OpenRequest {
+    std::uint32_t to = 0;
+    std::function<void(pmix::PmixStatus, const wire::Frame*)> on_reply;  // null frame: the member was lost
+  };
+  struct Collective {
+    pmix::CollectiveKind kind = pmix::CollectiveKind::kFence;
+    std::vector<pmix::Proc> procs;
+    std::string data;
+    std::uint32_t timeout_s = 0;
+  };
+
+  template <class M>
+  void ToHead(const M& message, std::uint64_t id = 0) {
+    mesh_.SendMessage(options_.head, message, id);
+  }
+  template <class M>
+  void Ask(std::uint32_t member, const M& message,
+           std::function<void(pmix::PmixStatus, const wire::Frame*)> on_reply) {
+    const std::uint64_t id = next_request_++;
+    requests_[id] = {member, std::move(on_reply)};
+    mesh_.SendMessage(member, message, id);
+  }
+  void OnReply(std::uint32_t from, const wire::Frame& frame);
+
+  // member_tasks.cc
+  void Start(const NamespaceStart& message);
+  Result<launch::TaskSpec> MakeTask(const Hosted& hosted, const TaskPlace& place,
+                                    const NamespaceStart& message, std::map<std::string, UniqueFd>& files);
+  Status OpenStreams(const Hosted& hosted, launch::TaskSpec& spec, std::map<std::string, UniqueFd>& files);
+  std::vector<std::string> Environment(const Hosted& hosted, const wire::App& app, Rank rank);
+  std::uint32_t TasksOnMachine() const;
+  const wire::App& AppOf(const Hosted& hosted, Rank rank) const;
+
+  // member_upcalls.cc
+  void On(pmix::ClientConnected upcall);
+  void On(pmix::ClientFinalized upcall);
+  void On(pmix::Aborted upcall);
+  void On(pmix::Fence upcall);
+  void On(pmix::DirectModex upcall);
+  void On(pmix::Publish upcall);
+  void On(pmix::Lookup upcall);
+  void On(pmix::Unpublish upcall);
+  void On(pmix::Spawn upcall);
+  void On(pmix::Connect upcall);
+  void On(pmix::Disconnect upcall);
+  void Begin(Collective collective, OpenCollective open);
+  void Run(pmix::CollectiveEffects effects);
+  void Complete(pmix::CollectiveComplete complete);
+  void OnModexRequest(std::uint32_t from, std::uint64_t id, const ModexRequest& message);
+
+  EventLoop& loop_;
+  pmix::PmixHost& host_;
+  launch::TaskLauncher& launcher_;
+  PeerMesh& mesh_;
+  MemberOptions options_;
+  std::function<void(const std::string&)> log_;
+  std::map<std::uint32_t, wire::Member> members_;
+  std::map<std::string, Hosted> hosted_;
+  pmix::CollectiveEngine engine_;
+  std::map<std::uint64_t, OpenCollective> collectives_;
+  std::uint64_t next_collective_ = 1;
+  std::map<std::uint64_t, OpenRequest> requests_;
+  std::uint64_t next_request_ = 1;
+  std::uint64_t output_debt_ = 0;  // bytes sent to the head beyond its credit
+  bool output_paused_ = false;
+  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
+};
+
+}  // namespace msa::jobd

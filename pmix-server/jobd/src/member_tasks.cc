@@ -1,0 +1,172 @@
+// Tasks of this node: their start, streams and ends.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "msa/launch/output_file.h"
+
+#include "member.h"
+#include "output_file.h"
+#include "task_env.h"
+
+namespace msa::jobd {
+
+const wire::App& Member::AppOf(const Hosted& hosted, Rank rank) const {
+  std::uint32_t first = 0;
+  const auto& apps = hosted.reg.spec.apps;
+  for (const wire::App& app : apps) {
+    if (rank.value < first + app.ntasks) return app;
+    first += app.ntasks;
+  }
+  return apps.back();
+}
+
+// Logical nodes with a unix address share this machine, and so its cores.
+std::uint32_t Member::TasksOnMachine() const {
+  const bool local_system = members_.at(options_.self).address.starts_with("unix:");
+  std::uint32_t sum = 0;
+  for (const auto& [nspace, hosted] : hosted_)
+    for (const std::uint32_t index : hosted.reg.spec.rank_member) {
+      const auto member = members_.find(index);
+      const bool here = index == options_.self || (local_system && member != members_.end() &&
+                                                   member->second.address.starts_with("unix:"));
+      if (here) ++sum;
+    }
+  return sum;
+}
+
+std::vector<std::string> Member::Environment(const Hosted& hosted, const wire::App& app, Rank rank) {
+  const auto& rank_member = hosted.reg.spec.rank_member;
+  TaskEnvironmentOptions o;
+  o.job = options_.job;
+  o.step = hosted.reg.spec.step;
+  o.base = hosted.reg.spec.env;
+  o.app = app.env;
+  o.member = &members_.at(options_.self);
+  o.component = app.component;
+  o.rank = rank;
+  o.local_rank = static_cast<std::uint32_t>(
+      std::count(rank_member.begin(), rank_member.begin() + rank.value, options_.self));
+  o.world_size = static_cast<std::uint32_t>(rank_member.size());
+  for (const auto& [index, member] : members_) o.nodes.push_back(member.node);
+  o.job_socket = options_.job_socket;
+  if (auto pmix = host_.ClientEnvironment({hosted.reg.spec.nspace, rank.value}); pmix.ok())
+    o.pmix = std::move(*pmix);
+  o.open_mpi = {options_.shm_directory, options_.topology_xml,  o.world_size,
+                TasksOnMachine(),       options_.machine_cores, options_.network};
+  return TaskEnvironment(o);
+}
+
+Status Member::OpenStreams(const Hosted& hosted, launch::TaskSpec& spec,
+                           std::map<std::string, UniqueFd>& files) {
+  const wire::StepSpec& step = hosted.reg.spec;
+  const wire::Member& self = members_.at(options_.self);
+  const PatternValues values{options_.job, step.step,          spec.rank,        options_.self,
+                             self.node,    options_.user_name, options_.job_name};
+  MSA_ASSIGN_OR_RETURN(const StdioPlan plan, PlanStdio(step.stdio, step.cwd, values));
+  const auto open = [&](const Sink& sink, UniqueFd& into) -> Status {
+    std::string path = "/dev/null";
+    if (sink.kind == SinkKind::kCarry || sink.kind == SinkKind::kFile) return Status::Ok();
+    if (sink.kind == SinkKind::kPerTask) {
+      MSA_ASSIGN_OR_RETURN(path, ExpandPattern(sink.path, values));
+      // Children have ranks of their own: their files stand beside the step's.
+      if (hosted.reg.spawn != 0) path += fmt::format(".s{}", hosted.reg.spawn);
+    }
+    // Tasks that share a file (%N) share its offset.
+    auto it = files.find(path);
+    if (it == files.end()) {
+      MSA_ASSIGN_OR_RETURN(UniqueFd fd,
+                           launch::OpenOutputFile(path, step.stdio.append || sink.kind == SinkKind::kDrop
+                                                            ? launch::OpenMode::kAppend
+                                                            : launch::OpenMode::kTruncate));
+      it = files.emplace(path, std::move(fd)).first;
+    }
+    into.reset(::fcntl(it->second.get(), F_DUPFD_CLOEXEC, 3));
+    return into ? Status::Ok() : ErrnoError(errno, "duplicate descriptor of '" + path + "'");
+  };
+  MSA_RETURN_IF_ERROR(open(plan.out, spec.out));
+  MSA_RETURN_IF_ERROR(open(plan.err, spec.err));
+  if (spec.rank.value == 0 && hosted.reg.spawn == 0 && !step.stdio.in.empty() && step.stdio.in != "none") {
+    MSA_ASSIGN_OR_RETURN(std::string path, ExpandPattern(step.stdio.in, values));
+    if (!path.starts_with('/')) path = step.cwd + "/" + path;
+    spec.in.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (!spec.in) return ErrnoError(errno, "open input file '" + path + "'");
+  }
+  return Status::Ok();
+}
+
+Result<launch::TaskSpec> Member::MakeTask(const Hosted& hosted, const TaskPlace& place,
+                                          const NamespaceStart& message,
+                                          std::map<std::string, UniqueFd>& files) {
+  const wire::App& app = AppOf(hosted, place.rank);
+  launch::TaskSpec spec;
+  spec.nspace = hosted.reg.spec.nspace;
+  spec.rank = place.rank;
+  spec.argv = app.argv;
+  spec.env = Environment(hosted, app, place.rank);
+  spec.cwd = app.cwd.empty() ? hosted.reg.spec.cwd : app.cwd;
+  if (!place.cores.empty()) {
+    MSA_ASSIGN_OR_RETURN(spec.cpus, options_.cpus_of(place.cores));
+  }
+  spec.component = app.component;
+  spec.want_stdin = message.want_stdin && place.rank.value == 0;
+  MSA_RETURN_IF_ERROR(OpenStreams(hosted, spec, files));
+  return spec;
+}
+
+void Member::Start(const NamespaceStart& message) {
+  const auto it = hosted_.find(message.nspace);
+  TasksStarted result{message.nspace, 0, {}};
+  std::vector<launch::TaskSpec> tasks;
+  std::map<std::string, UniqueFd> files;
+  for (const TaskPlace& place : message.tasks) {
+    if (it == hosted_.end() || place.rank.value >= it->second.reg.spec.rank_member.size() ||
+        it->second.reg.spec.apps.empty()) {
+      result.failures.push_back(
+          {place.rank, 125,
+           fmt::format("task {} is not of a namespace that is registered here", place.rank)});
+      continue;
+    }
+    auto spec = MakeTask(it->second, place, message, files);
+    if (spec.ok())
+      tasks.push_back(std::move(*spec));
+    else
+      result.failures.push_back({place.rank, 125, spec.status().message()});
+  }
+  launcher_.Start(
+      std::move(tasks), [this, result = std::move(result), weak = std::weak_ptr<int>(alive_)](
+                            std::vector<pid_t> started, std::vector<launch::StartFailure> failures) mutable {
+        if (weak.expired()) return;
+        result.started = static_cast<std::uint32_t>(started.size());
+        for (launch::StartFailure& failure : failures)
+          result.failures.push_back({failure.rank, failure.exit_code, std::move(failure.message)});
+        ToHead(result);
+      });
+}
+
+void Member::OnOutput(const std::string& nspace, Rank rank, wire::Stream stream, std::string data) {
+  output_debt_ += data.size();
+  ToHead(TaskOutput{nspace, rank, stream, std::move(data)});
+  if (output_paused_ || output_debt_ < kOutputCredit) return;
+  output_paused_ = true;
+  launcher_.PauseOutput();
+}
+
+void Member::OnExit(const launch::TaskExit& exit) {
+  TaskEnded ended{exit.nspace, exit.end, false, false, exit.looks_like_singleton, exit.mpi_library};
+  if (const auto it = hosted_.find(exit.nspace); it != hosted_.end()) {
+    const Client& client = it->second.clients[exit.end.rank.value];
+    ended.connected = client.connected;
+    ended.finalized = client.finalized;
+  }
+  ToHead(ended);
+}
+
+void Member::OnStdin(const std::string& nspace, Rank, std::size_t taken, bool closed) {
+  const auto it = hosted_.find(nspace);
+  if (it != hosted_.end() && it->second.reg.spawn == 0) ToHead(InputTaken{taken, closed});
+}
+
+}  // namespace msa::jobd

@@ -1,0 +1,72 @@
+#include "task_env.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace msa::jobd {
+namespace {
+
+// An environment under construction: one line a name, in order of first appearance.
+class Lines {
+ public:
+  void Put(const std::string& line) {
+    const auto equals = line.find('=');
+    if (equals == std::string::npos || equals == 0) return;
+    const auto [it, is_new] = at_.try_emplace(line.substr(0, equals), lines_.size());
+    if (is_new)
+      lines_.push_back(line);
+    else
+      lines_[it->second] = line;
+  }
+  std::vector<std::string> Take() { return std::move(lines_); }
+
+ private:
+  std::vector<std::string> lines_;
+  std::unordered_map<std::string, std::size_t> at_;
+};
+
+// What names another launch: an outer job's, or the parent's in a spawn.
+bool IsForeign(const std::string& line) {
+  static constexpr std::string_view kNames[] = {
+      "MSA_JOB_ID=",      "MSA_STEP_ID=",       "MSA_NODE=",           "MSA_MODULE=",
+      "MSA_MODULE_ID=",   "MSA_MODULE_KIND=",   "MSA_COMPONENT=",      "MSA_RANK=",
+      "MSA_LOCAL_RANK=",  "MSA_WORLD_SIZE=",    "MSA_NODELIST=",       "MSA_JOB_SOCKET=",
+      "MSA_JOBD_COOKIE=", "PSP_MSA_MODULE_ID=", "PMIX_NAMESPACE=",     "PMIX_RANK=",
+      "PMIX_SERVER_",     "PMIX_HOSTNAME=",     "PMIX_SECURITY_MODE=", "PMIX_BFROP_BUFFER_TYPE=",
+      "PMIX_GDS_MODULE="};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](std::string_view name) { return line.starts_with(name); });
+}
+
+}  // namespace
+
+std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& o) {
+  Lines lines;
+  for (const std::string& line : o.base)
+    if (!IsForeign(line)) lines.Put(line);
+  for (const std::string& line : o.app)
+    if (!IsForeign(line)) lines.Put(line);
+  lines.Put(fmt::format("MSA_JOB_ID={}", o.job));
+  lines.Put(fmt::format("MSA_STEP_ID={}", o.step));
+  lines.Put("MSA_NODE=" + o.member->node);
+  lines.Put("MSA_MODULE=" + o.member->module_name);
+  lines.Put(fmt::format("MSA_MODULE_ID={}", o.member->module));
+  lines.Put("MSA_MODULE_KIND=" + o.member->module_kind);
+  lines.Put(fmt::format("MSA_COMPONENT={}", o.component));
+  lines.Put(fmt::format("MSA_RANK={}", o.rank));
+  lines.Put(fmt::format("MSA_LOCAL_RANK={}", o.local_rank));
+  lines.Put(fmt::format("MSA_WORLD_SIZE={}", o.world_size));
+  lines.Put(fmt::format("MSA_NODELIST={}", fmt::join(o.nodes, ",")));
+  lines.Put("MSA_JOB_SOCKET=" + o.job_socket);
+  lines.Put(fmt::format("PSP_MSA_MODULE_ID={}", o.member->module));
+  Lines all;
+  for (const std::string& line : pmix::OpenMpiEnvironment(lines.Take(), o.open_mpi)) all.Put(line);
+  for (const std::string& line : o.pmix) all.Put(line);
+  return all.Take();
+}
+
+}  // namespace msa::jobd

@@ -1,0 +1,34 @@
+#pragma once
+// The environment of a task (DESIGN section 5). Pure.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "msa/base/ids.h"
+#include "msa/base/messages.h"
+#include "msa/pmix/open_mpi_env.h"
+
+namespace msa::jobd {
+
+struct TaskEnvironmentOptions {
+  JobId job;
+  StepId step;
+  std::vector<std::string> base;         // the submission's, "K=V"
+  std::vector<std::string> app;          // the command's own, over it
+  const wire::Member* member = nullptr;  // the node
+  std::uint32_t component = 0;
+  Rank rank;
+  std::uint32_t local_rank = 0;  // in its namespace on its node
+  std::uint32_t world_size = 1;
+  std::vector<std::string> nodes;  // of the job
+  std::string job_socket;
+  std::vector<std::string> pmix;  // of PmixHost::ClientEnvironment, over everything
+  pmix::OpenMpiEnvironmentOptions open_mpi;
+};
+
+// The whole environment. MSA_* and PMIx variables of an outer job or of a spawning parent are replaced;
+// HOSTNAME, TMPDIR and SLURM_* stay as they are.
+std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& options);
+
+}  // namespace msa::jobd

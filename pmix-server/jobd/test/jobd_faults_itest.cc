@@ -1,0 +1,152 @@
+// Deaths: of job daemons, of node daemons, of the owner.
+#include <signal.h>
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "jobd_harness.h"
+
+namespace msa::jobd {
+namespace {
+
+using ::testing::HasSubstr;
+
+wire::App Sh(const std::string& script, std::uint32_t ntasks = 1) {
+  wire::App app;
+  app.argv = {"/bin/sh", "-c", script};
+  app.ntasks = ntasks;
+  return app;
+}
+
+TEST(JobdFaults, AMembersDeathEndsTheStepThatUsesIt) {
+  JobdHarness job({{"cn0"}, {"bn0", "booster", 1}});
+  job.WarmUp();
+  job.Launch({.apps = {Sh("echo ready; exec sleep 600", 2)}, .rank_node = {"cn0", "bn0"}});
+  ASSERT_TRUE(job.Until([&] { return job.Out(0) == "ready\n" && job.Out(1) == "ready\n"; }));
+  job.KillJobd("bn0", SIGKILL);
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_EQ(job.exit->state, wire::JobState::kFailed);
+  EXPECT_NE(job.exit->exit_code, 0);
+  EXPECT_THAT(job.exit->message, HasSubstr("bn0"));
+}
+
+TEST(JobdFaults, TheHeadsDeathMakesTheMembersLeaveWithTheirTasks) {
+  JobdHarness job({{"cn0"}, {"bn0", "booster", 1}});
+  job.WarmUp();
+  job.Launch({.apps = {Sh("echo $$; exec sleep 600", 2)}, .rank_node = {"cn0", "bn0"}});
+  ASSERT_TRUE(job.Until([&] { return !job.Out(0).empty() && !job.Out(1).empty(); }));
+  const int task = std::stoi(job.Out(1));
+  job.KillJobd("cn0", SIGKILL);
+  ASSERT_TRUE(job.Until([&] { return !job.JobdAlive("bn0"); }));
+  EXPECT_NE(::kill(task, 0), 0);
+  ASSERT_EQ(job.failures.size(), 1u);
+  EXPECT_THAT(job.failures[0].reason, HasSubstr("head"));
+  EXPECT_FALSE(std::filesystem::exists(job.RunDirectory("bn0")));
+}
+
+TEST(JobdFaults, ANodeThatWentDownEndsTheJobAsNodeFail) {
+  JobdHarness job({{"cn0"}, {"bn0", "booster", 1}});
+  job.WarmUp();
+  job.Launch({.apps = {Sh("echo ready; exec sleep 600", 2)}, .rank_node = {"cn0", "bn0"}});
+  ASSERT_TRUE(job.Until([&] { return job.Out(0) == "ready\n" && job.Out(1) == "ready\n"; }));
+  job.DropNode("bn0", "node bn0 is down: no heartbeat for 10 s");
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_EQ(job.exit->state, wire::JobState::kNodeFail);
+  EXPECT_THAT(job.exit->message, HasSubstr("no heartbeat"));
+}
+
+TEST(JobdFaults, ARestartOfNodedLosesNoByteOfOutput) {
+  JobdHarness job({{"cn0"}});
+  job.ack_output = false;
+  job.WarmUp();
+  job.Launch({.apps = {Sh("echo one; read x; echo two; read y; echo three $x $y")}, .wants_stdin = true});
+  ASSERT_TRUE(job.Until([&] { return job.Out(0) == "one\n"; }));
+  const std::uint64_t seen = job.last_seq;
+  job.KillNoded("cn0");
+  job.ReviveNoded("cn0");
+  ASSERT_TRUE(job.Until([&] { return job.Adopted("cn0"); }));
+  job.Attach({true, seen, true});
+  job.ToSession(2, wire::Input{0, "a\nb\n", true});
+  job.ack_output = true;
+  ASSERT_TRUE(job.Until([&] { return job.Out(0).find("three") != std::string::npos; }));
+  job.ToSession(2, wire::OutputAck{job.last_seq});
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_EQ(job.Out(0), "one\ntwo\nthree a b\n");
+  EXPECT_EQ(job.exit->exit_code, 0);
+}
+
+TEST(JobdFaults, AJobThatEndsWhileNodedIsAwayIsReportedLater) {
+  JobdHarness job({{"cn0"}});
+  job.WarmUp();
+  job.Launch({.apps = {Sh("echo here; exit 3")}});
+  ASSERT_TRUE(job.Until([&] { return job.started; }));
+  job.KillNoded("cn0");
+  const std::string record = job.RunDirectory("cn0") + "/exit";
+  ASSERT_TRUE(job.Until([&] { return std::filesystem::exists(record); }));
+  job.exit.reset();
+  job.ReviveNoded("cn0");
+  ASSERT_TRUE(job.Until([&] { return job.exit.has_value(); }));
+  EXPECT_EQ(job.exit->exit_code, 3);
+  job.Attach({true, job.last_seq, false});
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_EQ(job.Out(0), "here\n");
+  ASSERT_TRUE(job.end.has_value());
+  EXPECT_EQ(job.end->exit_code, 3);
+}
+
+TEST(JobdFaults, AWarmJobDaemonLeavesWhenItsNodedStaysAway) {
+  JobdHarness job({{"cn0"}});
+  job.WarmUp();
+  job.KillNoded("cn0");
+  EXPECT_TRUE(job.Until([&] { return !job.JobdAlive("cn0"); }, std::chrono::seconds(10)));
+  EXPECT_FALSE(std::filesystem::exists(job.RunDirectory("cn0")));
+}
+
+TEST(JobdFaults, QuitKillsTheTasksAndLeaves) {
+  JobdHarness job({{"cn0"}});
+  job.WarmUp();
+  job.Launch({.apps = {Sh("echo $$; exec sleep 600")}});
+  ASSERT_TRUE(job.Until([&] { return !job.Out(0).empty(); }));
+  job.ToNode("cn0", wire::JobdQuit{"unknown to the controller"});
+  ASSERT_TRUE(job.Until([&] { return !job.JobdAlive("cn0"); }));
+  EXPECT_NE(::kill(std::stoi(job.Out(0)), 0), 0);
+}
+
+TEST(JobdFaults, SigtermCancelsTheJob) {
+  JobdHarness job({{"cn0"}});
+  job.WarmUp();
+  job.Launch({.apps = {Sh("echo ready; exec sleep 600")}});
+  ASSERT_TRUE(job.Until([&] { return !job.Out(0).empty(); }));
+  job.KillJobd("cn0", SIGTERM);
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_EQ(job.exit->state, wire::JobState::kCancelled);
+  EXPECT_EQ(job.exit->exit_code, 128 + SIGTERM);
+}
+
+TEST(JobdFaults, ALaunchThatIsRepeatedRunsOnce) {
+  JobdHarness job({{"cn0"}});
+  job.WarmUp();
+  job.Launch({.apps = {Sh("echo once; read x")}, .wants_stdin = true});
+  job.LaunchAgain();
+  job.ToSession(1, wire::Input{0, "", true});
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_EQ(job.Out(0), "once\n");
+}
+
+TEST(JobdFaults, AMemberThatCannotBeReachedFailsTheLaunchNamingTheNode) {
+  JobdHarness job({{"cn0"}, {"bn0", "booster", 1}});
+  job.WarmUp();
+  job.KillJobd("bn0", SIGKILL);
+  ASSERT_TRUE(job.Until([&] { return !job.JobdAlive("bn0"); }));
+  job.Launch({.apps = {Sh("echo never", 2)}, .rank_node = {"cn0", "bn0"}});
+  job.DropNode("bn0", "job daemon of job 7 on bn0 was killed by signal 9 (Killed)");
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_NE(job.exit->exit_code, 0);
+  EXPECT_THAT(job.exit->message, HasSubstr("bn0"));
+  EXPECT_EQ(job.Out(0), "");
+}
+
+}  // namespace
+}  // namespace msa::jobd
