@@ -1,0 +1,18 @@
+#pragma once
+
+#include "msa/v1/job.pb.h"
+#include "msa/v1/topology.pb.h"
+
+#include "client/types.h"
+
+// From proto/msa/v1 to plain values. Pure; any thread.
+namespace msa::cli {
+
+SystemInfo FromProto(const v1::StatusReply& in);
+ModuleInfo FromProto(const v1::Module& in);
+NodeInfo FromProto(const v1::Node& in);
+JobInfo FromProto(const v1::Job& in);
+JobEvent FromProto(const v1::JobEvent& in);
+void ToProto(const JobSpec& in, v1::JobSpec& out);
+
+}  // namespace msa::cli

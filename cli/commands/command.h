@@ -1,0 +1,54 @@
+#pragma once
+// The commands of msactl. Each stands in a file of its own, <noun>_<verb>.cc.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "msa/base/status.h"
+
+namespace msa::cli {
+
+using Args = std::vector<std::string>;
+
+struct Command {
+  std::string_view noun;
+  std::string_view verb;     // "" for a noun that is a command itself
+  std::string_view summary;  // for `msactl help`
+  // The exit code, or an error, whose text is printed and whose code decides (ExitCodeOf).
+  Result<int> (*run)(const Args& args);
+};
+
+std::span<const Command> Commands();
+
+// Exit codes of msactl for errors: 1 failed, 2 usage, 3 not found, 4 denied, 5 can never be placed, 6 wait
+// timed out, 7 conflict, 8 daemon unreachable.
+int ExitCodeOf(Code code) noexcept;
+// Some of several operations failed.
+inline constexpr int kPartialExitCode = 9;
+
+Result<int> ClusterUp(const Args& args);
+Result<int> ClusterDown(const Args& args);
+Result<int> ClusterStatus(const Args& args);
+Result<int> ClusterLogs(const Args& args);
+Result<int> ClusterSupervise(const Args& args);
+Result<int> JobRun(const Args& args);
+Result<int> JobList(const Args& args);
+Result<int> JobShow(const Args& args);
+Result<int> JobCancel(const Args& args);
+Result<int> JobSignal(const Args& args);
+Result<int> JobWait(const Args& args);
+Result<int> JobLogs(const Args& args);
+Result<int> JobAttach(const Args& args);
+Result<int> ModuleList(const Args& args);
+Result<int> ModuleShow(const Args& args);
+Result<int> ModuleTopology(const Args& args);
+Result<int> NodeList(const Args& args);
+Result<int> NodeShow(const Args& args);
+Result<int> NodeDrain(const Args& args);
+Result<int> NodeResume(const Args& args);
+Result<int> SystemStatus(const Args& args);
+Result<int> Version(const Args& args);
+
+}  // namespace msa::cli

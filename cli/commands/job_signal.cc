@@ -1,0 +1,19 @@
+#include "commands/invocation.h"
+#include "options/values.h"
+
+namespace msa::cli {
+
+Result<int> JobSignal(const Args& args) {
+  Invocation call({"msactl job signal", "[OPTIONS] SIGNAL JOB",
+                   "Send a signal, by name or number, to every task of a running job."});
+  MSA_ASSIGN_OR_RETURN(const bool go,
+                       call.Parse(args, {.min = 2, .max = 2, .what = "a signal and a job's id"}));
+  if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const int signal, ParseSignal(call.operands()[0]));
+  MSA_ASSIGN_OR_RETURN(const JobId id, ParseJobId(call.operands()[1]));
+  MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
+  MSA_RETURN_IF_ERROR(client->SignalJob(id, signal));
+  return 0;
+}
+
+}  // namespace msa::cli

@@ -1,0 +1,56 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "commands/invocation.h"
+#include "commands/print.h"
+#include "output/job_texts.h"
+#include "output/topology_picture.h"
+
+namespace msa::cli {
+namespace {
+
+std::size_t TerminalWidth() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                           : PictureOptions().width;
+}
+
+Document TopologyDocument(const SystemInfo& system, const std::vector<ModuleInfo>& modules,
+                          const std::vector<NodeInfo>& nodes) {
+  Document::Array list;
+  for (const ModuleInfo& module : modules) {
+    Document::Array mine;
+    for (const NodeInfo& node : nodes)
+      if (node.module == module.name) mine.push_back(NodeDocument(node));
+    list.emplace_back(
+        Document::Object{{"module", ModuleDocument(module)}, {"nodes", Document(std::move(mine))}});
+  }
+  return Envelope("Topology", {{"system", system.system_name}, {"modules", Document(std::move(list))}});
+}
+
+}  // namespace
+
+Result<int> ModuleTopology(const Args& args) {
+  Invocation call({"msactl module topology", "[OPTIONS]", "Draw modules, their nodes, and what is in use."});
+  call.WithFormat();
+  MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {}));
+  if (!go) return 0;
+  const Format format = call.format().format;
+  if (format == Format::kCsv || format == Format::kName)
+    return Status(
+        Code::kInvalidArgument,
+        "--format: expected table, json or yaml for a picture; see 'msactl node list' for the rest");
+  MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
+  MSA_ASSIGN_OR_RETURN(const SystemInfo system, client->GetStatus());
+  MSA_ASSIGN_OR_RETURN(const std::vector<ModuleInfo> modules, client->ListModules());
+  MSA_ASSIGN_OR_RETURN(const std::vector<NodeInfo> nodes, client->ListNodes("", {}));
+  if (call.people()) {
+    MSA_RETURN_IF_ERROR(Print(DrawTopology(system, modules, nodes, {.width = TerminalWidth()})));
+    return 0;
+  }
+  const Document document = TopologyDocument(system, modules, nodes);
+  MSA_RETURN_IF_ERROR(Print(format == Format::kJson ? document.ToJson() : document.ToYaml()));
+  return 0;
+}
+
+}  // namespace msa::cli

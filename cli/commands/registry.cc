@@ -1,0 +1,167 @@
+#include "commands/registry.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "msa/topology/suggest.h"
+
+#include "commands/print.h"
+
+namespace msa::cli {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"cluster", "up", "start a local system and supervise it", &ClusterUp},
+    {"cluster", "down", "stop it and clean up", &ClusterDown},
+    {"cluster", "status", "its daemons: pid, up since, restarts, memory", &ClusterStatus},
+    {"cluster", "logs", "what its daemons logged", &ClusterLogs},
+    {"job", "run", "run programs on one or more modules and wait", &JobRun},
+    {"job", "list", "jobs that wait or run", &JobList},
+    {"job", "show", "all of one job", &JobShow},
+    {"job", "cancel", "end jobs", &JobCancel},
+    {"job", "signal", "send a signal to the tasks of a job", &JobSignal},
+    {"job", "wait", "wait for the end of a job, return its exit code", &JobWait},
+    {"job", "logs", "print the output file of a job", &JobLogs},
+    {"job", "attach", "watch the output of a running job", &JobAttach},
+    {"module", "list", "modules", &ModuleList},
+    {"module", "show", "all of one module", &ModuleShow},
+    {"module", "topology", "a picture of modules, nodes and what is in use", &ModuleTopology},
+    {"node", "list", "nodes", &NodeList},
+    {"node", "show", "all of one node", &NodeShow},
+    {"node", "drain", "start no new jobs on nodes", &NodeDrain},
+    {"node", "resume", "end a drain", &NodeResume},
+    {"status", "", "the system at a glance", &SystemStatus},
+    {"version", "", "version of msactl", &Version},
+    {"run", "", "alias of 'job run'", &JobRun},
+    {"ps", "", "alias of 'job list'", &JobList},
+};
+// Run by `cluster up`, not by people.
+constexpr Command kSupervise{"cluster", "supervise", "", &ClusterSupervise};
+
+std::vector<std::string> Nouns() {
+  std::vector<std::string> out;
+  for (const Command& command : kCommands)
+    if (std::find(out.begin(), out.end(), command.noun) == out.end()) out.emplace_back(command.noun);
+  out.emplace_back("help");
+  return out;
+}
+
+std::vector<std::string> VerbsOf(std::string_view noun) {
+  std::vector<std::string> out;
+  for (const Command& command : kCommands)
+    if (command.noun == noun && !command.verb.empty()) out.emplace_back(command.verb);
+  return out;
+}
+
+const Command* Find(std::string_view noun, std::string_view verb) {
+  const auto it = std::find_if(std::begin(kCommands), std::end(kCommands),
+                               [&](const Command& c) { return c.noun == noun && c.verb == verb; });
+  if (it != std::end(kCommands)) return it;
+  return noun == kSupervise.noun && verb == kSupervise.verb ? &kSupervise : nullptr;
+}
+
+bool IsHelp(std::string_view word) { return word == "help" || word == "--help" || word == "-h"; }
+
+Status UnknownNoun(const std::string& noun) {
+  return Error(Code::kInvalidArgument, "unknown command '{}'; {}expected {}; see 'msactl help'", noun,
+               DidYouMean(noun, Nouns()), ListNames(Nouns(), 20));
+}
+
+}  // namespace
+
+std::span<const Command> Commands() { return kCommands; }
+
+int ExitCodeOf(Code code) noexcept {
+  switch (code) {
+    case Code::kOk:
+      return 0;
+    case Code::kInvalidArgument:
+      return 2;
+    case Code::kNotFound:
+      return 3;
+    case Code::kPermissionDenied:
+    case Code::kUnauthenticated:
+      return 4;
+    case Code::kOutOfRange:
+      return 5;
+    case Code::kDeadlineExceeded:
+      return 6;
+    case Code::kAlreadyExists:
+    case Code::kFailedPrecondition:
+    case Code::kAborted:
+      return 7;
+    case Code::kUnavailable:
+      return 8;
+    default:
+      return 1;
+  }
+}
+
+Result<Chosen> Choose(const Args& args) {
+  if (args.empty() || (IsHelp(args[0]) && args.size() == 1)) return Chosen{};
+  if (args[0] == "--version" || args[0] == "-V") return Chosen{Find("version", ""), "version", {}};
+  if (IsHelp(args[0])) {
+    // help NOUN [VERB]: as NOUN [VERB] --help
+    Args turned(args.begin() + 1,
+                args.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(args.size(), 3)));
+    turned.emplace_back("--help");
+    return Choose(turned);
+  }
+  const std::string& noun = args[0];
+  if (const Command* command = Find(noun, ""))
+    return Chosen{command, noun, Args(args.begin() + 1, args.end())};
+  const std::vector<std::string> verbs = VerbsOf(noun);
+  if (verbs.empty()) return UnknownNoun(noun);
+  if (args.size() > 1 && IsHelp(args[1])) return Chosen{nullptr, noun, {}};
+  if (args.size() == 1)
+    return Error(Code::kInvalidArgument, "'msactl {}' needs a verb: {}; see 'msactl {} --help'", noun,
+                 ListNames(verbs), noun);
+  const Command* command = Find(noun, args[1]);
+  if (command == nullptr)
+    return Error(Code::kInvalidArgument, "unknown command '{} {}'; {}expected {}", noun, args[1],
+                 DidYouMean(args[1], verbs), ListNames(verbs));
+  return Chosen{command, noun, Args(args.begin() + 2, args.end())};
+}
+
+std::string Overview(std::string_view noun) {
+  std::string out = noun.empty() ? "usage: msactl NOUN VERB [OPTIONS] [ARGS...]\n\nRuns jobs on a modular "
+                                   "supercomputer and shows what it does.\n\n"
+                                 : fmt::format("usage: msactl {} VERB [OPTIONS] [ARGS...]\n\n", noun);
+  for (const Command& command : kCommands) {
+    if (!noun.empty() && command.noun != noun) continue;
+    const std::string name =
+        command.verb.empty() ? std::string(command.noun) : fmt::format("{} {}", command.noun, command.verb);
+    out += fmt::format("  {:<18}{}\n", name, command.summary);
+  }
+  out += "\n'msactl NOUN VERB --help' explains one command.\n";
+  if (noun.empty()) {
+    out +=
+        "A system is found by --dir, else MSA_DIR, else the user's own ($XDG_RUNTIME_DIR/msa or "
+        "/tmp/msa-$UID), else the machine's.\n"
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 denied, 5 can never be placed, 6 wait timed "
+        "out, 7 conflict,\n"
+        "8 daemon unreachable, 9 partial; run, attach and wait: the program's, 125-127 for a launch that "
+        "failed.\n"
+        "\nfirst steps: msactl cluster up; msactl run -n 2 hostname; msactl module topology; msactl cluster "
+        "down\n";
+  }
+  return out;
+}
+
+int Dispatch(const Args& args) {
+  Result<Chosen> chosen = Choose(args);
+  Result<int> result = chosen.status();
+  if (chosen.ok() && chosen->command == nullptr) {
+    const Status printed = Print(Overview(chosen->noun));
+    result = printed.ok() ? Result<int>(0) : Result<int>(printed);
+  } else if (chosen.ok()) {
+    result = chosen->command->run(chosen->rest);
+  }
+  if (result.ok()) return *result;
+  PrintError(result.status());
+  return ExitCodeOf(result.status().code());
+}
+
+}  // namespace msa::cli

@@ -1,0 +1,183 @@
+#include "local/take_down.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <string_view>
+
+#include "msa/adapters/process/child_process.h"
+#include "msa/adapters/process/files.h"
+#include "msa/adapters/process/lock_file.h"
+#include "msa/adapters/process/sweep.h"
+#include "msa/base/clock.h"
+
+#include "client/endpoint.h"
+#include "client/system_client.h"
+#include "local/daemon_table.h"
+#include "local/local_paths.h"
+
+namespace msa::cli {
+namespace {
+
+constexpr int kLookMillis = 20;
+constexpr Millis kCallTimeout{2000};
+// SIGTERM, 5 s of grace, SIGKILL, and the ends are on disk.
+constexpr std::chrono::seconds kJobsWait{8};
+constexpr std::chrono::seconds kJobsWaitNow{3};
+// Two phases of the supervisor's own 10 s.
+constexpr std::chrono::seconds kSupervisorWait{22};
+constexpr std::chrono::seconds kDaemonWait{9};
+constexpr Millis kSweepWait{2000};
+constexpr std::size_t kMaxCommandLine = std::size_t{64} << 10;
+
+bool Ended(const ProcessHandle& process, std::chrono::milliseconds wait) {
+  pollfd entry{process.pidfd.get(), POLLIN, 0};
+  return ::poll(&entry, 1, static_cast<int>(wait.count())) == 1;
+}
+
+// Cancels every job and waits for their ends. How many there were.
+std::size_t EndJobs(const LocalPaths& paths, bool now) {
+  const Endpoint endpoint{paths.controller_socket(), paths.dir(), ""};
+  auto client = SystemClient::TryConnect(endpoint, kCallTimeout);
+  if (!client.ok()) return 0;
+  auto jobs = (*client)->ListJobs({});
+  if (!jobs.ok()) return 0;
+  for (const JobInfo& job : *jobs)
+    (void)(*client)->CancelJob(job.id, {.reason = "the system is shut down", .now = now});
+  const std::size_t count = jobs->size();
+  const SteadyTime give_up = SteadyNow() + (now ? kJobsWaitNow : kJobsWait);
+  while (jobs.ok() && !jobs->empty() && SteadyNow() < give_up) {
+    ::poll(nullptr, 0, kLookMillis);
+    jobs = (*client)->ListJobs({});
+  }
+  return count;
+}
+
+void EndSupervisor(const LocalPaths& paths, DownReport* report) {
+  const pid_t pid = LockHolder(paths.supervisor_lock());
+  if (pid == 0) return;
+  const Result<ProcessHandle> process = OpenProcess(pid);
+  if (!process.ok()) return;
+  SignalProcess(*process, SIGTERM);
+  if (Ended(*process, kSupervisorWait)) return;
+  report->killed.push_back(fmt::format("supervisor (pid {})", pid));
+  SignalProcess(*process, SIGKILL);
+  Ended(*process, kSweepWait);
+}
+
+// Daemons that a killed supervisor left.
+void EndDaemons(const LocalPaths& paths, DownReport* report) {
+  for (const bool controller : {false, true}) {
+    std::vector<std::pair<DaemonEntry, ProcessHandle>> left;
+    for (const DaemonEntry& entry : LoadDaemonTable(paths.daemon_table())) {
+      if ((entry.name == "controller") != controller || !IsAlive(entry)) continue;
+      Result<ProcessHandle> process = OpenProcess(entry.pid);
+      if (!process.ok()) continue;
+      SignalProcess(*process, controller ? SIGTERM : SIGINT);
+      left.emplace_back(entry, *std::move(process));
+    }
+    const SteadyTime give_up = SteadyNow() + kDaemonWait;
+    for (const auto& [entry, process] : left) {
+      const auto rest = std::chrono::ceil<Millis>(give_up - SteadyNow());
+      if (Ended(process, std::max(rest, Millis(0)))) continue;
+      report->killed.push_back(fmt::format("{} (pid {})", entry.name, entry.pid));
+      SignalProcess(process, SIGKILL);
+      Ended(process, kSweepWait);
+    }
+  }
+}
+
+// True if one word of the command line names a path below `dir`/n/, and the program is one of ours.
+bool BelongsTo(pid_t pid, const std::string& dir) {
+  const Result<std::string> line = ReadFile(fmt::format("/proc/{}/cmdline", pid), kMaxCommandLine);
+  if (!line.ok()) return false;
+  const std::string_view program = std::string_view(*line).substr(0, line->find('\0'));
+  const std::string_view base = program.substr(program.rfind('/') + 1);
+  if (base != "msa-jobd" && base != "msa-noded" && base != "msa-controllerd") return false;
+  std::string_view rest = *line;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find('\0'));
+    if (word == dir || word.starts_with(dir + "/")) return true;
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  }
+  return false;
+}
+
+// Job daemons whose node daemon was killed, and daemons that no table names.
+void KillStrays(const LocalPaths& paths, DownReport* report) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);
+  if (!proc) return;
+  while (const dirent* item = ::readdir(proc.get())) {
+    const std::string_view name = item->d_name;
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (error != std::errc() || end != name.data() + name.size() || pid == ::getpid()) continue;
+    struct stat info {};
+    if (::stat(fmt::format("/proc/{}", pid).c_str(), &info) != 0 ||
+        (info.st_uid != ::geteuid() && ::geteuid() != 0))
+      continue;
+    if (!BelongsTo(pid, paths.dir())) continue;
+    const Result<ProcessHandle> process = OpenProcess(pid);
+    if (!process.ok() || !BelongsTo(pid, paths.dir())) continue;
+    report->killed.push_back(fmt::format("a stray process (pid {})", pid));
+    SignalProcess(*process, SIGKILL);
+    Ended(*process, kSweepWait);
+  }
+}
+
+// Tasks outlive nothing; should a job daemon have been killed together with its node daemon, they are found
+// here.
+void SweepTasks(const LocalPaths& paths) {
+  const Result<std::vector<std::string>> nodes = ListDirectory(paths.nodes());
+  if (!nodes.ok()) return;
+  for (const std::string& node : *nodes) {
+    const Result<std::vector<std::string>> names = ListDirectory(paths.node(node));
+    if (!names.ok()) continue;
+    for (const std::string& name : *names)
+      if (name.starts_with('w') && name.find('.') == std::string::npos)
+        SweepLeftovers(paths.node(node) + "/" + name + "/job.sock", kSweepWait);
+  }
+}
+
+Status RemoveFiles(const LocalPaths& paths, bool purge) {
+  MSA_RETURN_IF_ERROR(RemoveTree(paths.nodes()));
+  MSA_RETURN_IF_ERROR(RemoveTree(paths.controller_socket()));
+  MSA_RETURN_IF_ERROR(RemoveTree(paths.daemon_table()));
+  MSA_RETURN_IF_ERROR(RemoveTree(paths.shm(::geteuid())));
+  return purge ? RemoveTree(paths.dir()) : Status::Ok();
+}
+
+}  // namespace
+
+Result<DownReport> TakeDown(const DownOptions& options) {
+  const LocalPaths paths(options.dir);
+  DownReport report;
+  struct stat info {};
+  if (::stat(paths.dir().c_str(), &info) != 0) {
+    if (errno == ENOENT) return report;
+    return ErrnoError(errno, "look at '" + paths.dir() + "'");
+  }
+  if (info.st_uid != ::geteuid() && ::geteuid() != 0)
+    return Error(Code::kPermissionDenied,
+                 "the system in '{}' belongs to user {}; only that user and root may stop it", paths.dir(),
+                 info.st_uid);
+  const std::vector<DaemonEntry> entries = LoadDaemonTable(paths.daemon_table());
+  report.was_running =
+      LockHolder(paths.supervisor_lock()) != 0 || std::any_of(entries.begin(), entries.end(), IsAlive);
+  if (report.was_running) report.jobs_cancelled = EndJobs(paths, options.now);
+  EndSupervisor(paths, &report);
+  EndDaemons(paths, &report);
+  KillStrays(paths, &report);
+  SweepTasks(paths);
+  MSA_RETURN_IF_ERROR(RemoveFiles(paths, options.purge));
+  return report;
+}
+
+}  // namespace msa::cli

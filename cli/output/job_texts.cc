@@ -1,0 +1,273 @@
+#include "output/job_texts.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "msa/job/records.h"
+#include "msa/topology/host_list.h"
+
+#include "output/text.h"
+
+namespace msa::cli {
+namespace {
+
+Document TimeField(std::int64_t unix_ms) { return unix_ms == 0 ? Document() : Document(UtcTime(unix_ms)); }
+
+std::vector<std::string> NodesOf(const JobInfo& job) {
+  std::vector<std::string> out;
+  for (const AllocationInfo& allocation : job.allocations)
+    if (std::find(out.begin(), out.end(), allocation.node) == out.end()) out.push_back(allocation.node);
+  return out;
+}
+
+std::string Elapsed(const JobInfo& job, std::int64_t now_ms) {
+  if (job.started_at_ms == 0) return "";
+  const std::int64_t end = job.ended_at_ms != 0 ? job.ended_at_ms : now_ms;
+  return ShowDuration(Millis(end - job.started_at_ms));
+}
+
+Cell TimeCell(std::int64_t unix_ms) { return {unix_ms == 0 ? "" : ShowTime(unix_ms), UtcTime(unix_ms)}; }
+
+// In csv: seconds.
+Cell ElapsedCell(const JobInfo& job, std::int64_t now_ms) {
+  if (job.started_at_ms == 0) return std::string();
+  const std::int64_t end = job.ended_at_ms != 0 ? job.ended_at_ms : now_ms;
+  return {Elapsed(job, now_ms), fmt::format("{:.3f}", static_cast<double>(end - job.started_at_ms) / 1000)};
+}
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ",") + word;
+  return out;
+}
+
+// Why it waits and until when, or how it ended.
+std::string Reason(const JobInfo& job) {
+  if (wire::IsFinal(job.state) && !job.exit_message.empty()) return job.exit_message;
+  return job.reason;
+}
+
+// "0-3,6": cores as ranges.
+std::string Ranges(std::vector<std::uint32_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  std::string out;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (!out.empty()) out += ',';
+    out += end - i == 1 ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
+Document::Object JobFields(const JobInfo& job) {
+  return {{"id", job.id.value},
+          {"name", job.name},
+          {"user", job.user},
+          {"uid", job.uid},
+          {"state", StateName(job.state)},
+          {"reason", Reason(job)},
+          {"modules", Document::ListOf(job.modules)},
+          {"nodes", job.nodes},
+          {"node_list", Document::ListOf(NodesOf(job))},
+          {"head_node", job.head_node},
+          {"tasks", job.tasks},
+          {"tasks_failed", job.tasks_failed},
+          {"interactive", job.interactive},
+          {"submitted_at", TimeField(job.submitted_at_ms)},
+          {"expected_start", TimeField(job.expected_start_ms)},
+          {"started_at", TimeField(job.started_at_ms)},
+          {"ended_at", TimeField(job.ended_at_ms)},
+          {"time_limit_seconds", job.time_limit_s},
+          {"exit_code", wire::IsFinal(job.state) ? Document(job.exit_code) : Document()},
+          {"exit_message", job.exit_message},
+          {"incarnation", job.incarnation.value},
+          {"stdout_path", job.stdout_path},
+          {"stderr_path", job.stderr_path}};
+}
+
+Document AllocationDocument(const AllocationInfo& allocation) {
+  return Document::Object{{"node", allocation.node},           {"module", allocation.module},
+                          {"component", allocation.component}, {"cores", Document::ListOf(allocation.cores)},
+                          {"tasks", allocation.tasks},         {"grant", allocation.grant}};
+}
+
+Document NamespaceDocument(const NamespaceInfo& space) {
+  return Document::Object{{"name", space.name},
+                          {"parent", space.parent},
+                          {"size", space.size},
+                          {"nodes", Document::ListOf(space.nodes)},
+                          {"command", space.command},
+                          {"ended", space.ended},
+                          {"exit_code", space.ended ? Document(space.exit_code) : Document()},
+                          {"grant", space.grant}};
+}
+
+Document SpecDocument(const JobSpec& spec) {
+  Document::Array components;
+  for (const Component& component : spec.components) {
+    const ComponentRequest& ask = component.resources;
+    components.emplace_back(Document::Object{{"module", ask.module},
+                                             {"min_nodes", ask.min_nodes},
+                                             {"max_nodes", ask.max_nodes},
+                                             {"ntasks", ask.ntasks},
+                                             {"ntasks_per_node", ask.ntasks_per_node},
+                                             {"cpus_per_task", ask.cpus_per_task},
+                                             {"memory_bytes", ask.memory.value},
+                                             {"gpus_per_node", ask.gpus_per_node},
+                                             {"nodelist", Document::ListOf(ask.nodelist)},
+                                             {"exclude", Document::ListOf(ask.exclude)},
+                                             {"exclusive", ask.exclusive},
+                                             {"argv", Document::ListOf(component.argv)}});
+  }
+  return Document::Object{{"components", Document(std::move(components))},
+                          {"working_directory", spec.cwd},
+                          {"output", spec.stdio.out},
+                          {"error", spec.stdio.err},
+                          {"input", spec.stdio.in},
+                          {"bind", !spec.no_bind},
+                          {"oversubscribe", spec.oversubscribe}};
+}
+
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+// Namespaces as a tree: each below the one that spawned it.
+void AddNamespaces(const JobInfo& job, const std::string& parent, const std::string& indent, Lines* lines,
+                   std::set<std::string>* seen) {
+  for (const NamespaceInfo& space : job.namespaces) {
+    if (space.parent != parent || !seen->insert(space.name).second) continue;
+    const std::string state = !space.ended           ? "running"
+                              : space.exit_code == 0 ? "ended"
+                                                     : fmt::format("ended with code {}", space.exit_code);
+    const std::string grant = space.grant == 0 ? "" : fmt::format(", grant {}", space.grant);
+    lines->emplace_back("namespaces",
+                        fmt::format("{}{}  {}  {} on {}  {}{}", indent, space.name, space.command,
+                                    Count(space.size, "task"), CompressHostList(space.nodes), state, grant));
+    AddNamespaces(job, space.name, indent + "  ", lines, seen);
+  }
+}
+
+void AddComponents(const JobSpec& spec, Lines* lines) {
+  for (std::size_t i = 0; i < spec.components.size(); ++i) {
+    const Component& component = spec.components[i];
+    const ComponentRequest& ask = component.resources;
+    const std::string nodes = ask.max_nodes > ask.min_nodes
+                                  ? fmt::format("{}-{} nodes", ask.min_nodes, ask.max_nodes)
+                                  : Count(ask.min_nodes, "node");
+    lines->emplace_back(fmt::format("component {}", i),
+                        fmt::format("{}  {}  {}  {}", ask.module, nodes, Count(ask.ntasks, "task"),
+                                    ShellWords(component.argv)));
+  }
+}
+
+// Repeated labels are shown once.
+void BlankRepeats(Lines* lines) {
+  std::string last;
+  for (auto& [label, text] : *lines) {
+    if (label == last) {
+      label.clear();
+    } else {
+      last = label;
+    }
+  }
+}
+
+}  // namespace
+
+std::string StateWord(const NodeInfo& node) {
+  const std::string state = node.state == NodeState::kUp     ? "UP"
+                            : node.state == NodeState::kDown ? "DOWN"
+                                                             : "UNKNOWN";
+  return node.drained ? state + "+DRAINED" : state;
+}
+
+Listing JobListing(const std::vector<JobInfo>& jobs, std::int64_t now_ms) {
+  Listing out;
+  out.kind = "JobList";
+  out.empty_text = "no jobs";
+  out.columns = {{"JOB", false, true},
+                 {"NAME"},
+                 {"USER"},
+                 {"STATE"},
+                 {"MODULES"},
+                 {"NODES", false, true},
+                 {"TASKS", false, true},
+                 {"TIME", false, true},
+                 {"NODELIST"},
+                 {"SUBMITTED", true},
+                 {"EXPECTED START", true},
+                 {"LIMIT", true},
+                 {"EXIT", true, true},
+                 {"REASON"}};
+  for (const JobInfo& job : jobs) {
+    const bool ended = wire::IsFinal(job.state);
+    std::string reason = Reason(job);
+    if (job.state == JobState::kPending && job.expected_start_ms != 0)
+      reason += fmt::format("{}expected at {}", reason.empty() ? "" : "; ",
+                            ShowTime(job.expected_start_ms).substr(11));
+    out.rows.push_back(
+        {fmt::format("{}", job.id),
+         {fmt::format("{}", job.id), job.name, job.user, std::string(StateName(job.state)), Join(job.modules),
+          fmt::format("{}", job.nodes), fmt::format("{}", job.tasks), ElapsedCell(job, now_ms),
+          CompressHostList(NodesOf(job)), TimeCell(job.submitted_at_ms), TimeCell(job.expected_start_ms),
+          Cell(ShowTimeLimit(job.time_limit_s), fmt::format("{}", job.time_limit_s)),
+          ended ? fmt::format("{}", job.exit_code) : "", reason},
+         Document(JobFields(job))});
+  }
+  return out;
+}
+
+Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
+  Details out{.kind = "Job", .name = fmt::format("{}", job.id), .lines = {}, .fields = JobFields(job)};
+  Lines& lines = out.lines;
+  lines = {{"job", fmt::format("{}", job.id)},
+           {"name", job.name},
+           {"user", fmt::format("{} ({})", job.user, job.uid)},
+           {"state", std::string(StateName(job.state))}};
+  if (!Reason(job).empty()) lines.emplace_back("reason", Reason(job));
+  if (wire::IsFinal(job.state)) lines.emplace_back("exit code", fmt::format("{}", job.exit_code));
+  lines.emplace_back("submitted", ShowTime(job.submitted_at_ms));
+  if (job.state == JobState::kPending && job.expected_start_ms != 0)
+    lines.emplace_back("expected start", ShowTime(job.expected_start_ms));
+  if (job.started_at_ms != 0) lines.emplace_back("started", ShowTime(job.started_at_ms));
+  if (job.ended_at_ms != 0) lines.emplace_back("ended", ShowTime(job.ended_at_ms));
+  if (job.started_at_ms != 0) lines.emplace_back("time", Elapsed(job, now_ms));
+  lines.emplace_back("time limit", ShowTimeLimit(job.time_limit_s));
+  lines.emplace_back("tasks", job.tasks_failed == 0
+                                  ? fmt::format("{}", job.tasks)
+                                  : fmt::format("{}, {} failed", job.tasks, job.tasks_failed));
+  if (job.spec) {
+    AddComponents(*job.spec, &lines);
+    lines.emplace_back("directory", job.spec->cwd);
+    out.fields.emplace_back("spec", SpecDocument(*job.spec));
+  }
+  lines.emplace_back(
+      "output", job.stdout_path.empty() ? (job.interactive ? "to its msactl run" : "-") : job.stdout_path);
+  if (!job.stderr_path.empty() && job.stderr_path != job.stdout_path)
+    lines.emplace_back("errors", job.stderr_path);
+  Document::Array allocations;
+  for (const AllocationInfo& allocation : job.allocations) {
+    const std::string grant = allocation.grant == 0 ? "" : fmt::format("  grant {}", allocation.grant);
+    lines.emplace_back("nodes",
+                       fmt::format("{} ({})  cores {}  {}{}", allocation.node, allocation.module,
+                                   Ranges(allocation.cores), Count(allocation.tasks, "task"), grant));
+    allocations.push_back(AllocationDocument(allocation));
+  }
+  if (!job.head_node.empty()) lines.emplace_back("head", job.head_node);
+  std::set<std::string> seen;
+  AddNamespaces(job, "", "", &lines, &seen);
+  Document::Array namespaces;
+  for (const NamespaceInfo& space : job.namespaces) {
+    namespaces.push_back(NamespaceDocument(space));
+    // A parent of another job, or one that is not kept: at the top.
+    if (seen.count(space.name) == 0) AddNamespaces(job, space.parent, "", &lines, &seen);
+  }
+  BlankRepeats(&lines);
+  out.fields.emplace_back("allocations", Document(std::move(allocations)));
+  out.fields.emplace_back("namespaces", Document(std::move(namespaces)));
+  return out;
+}
+
+}  // namespace msa::cli

@@ -1,0 +1,24 @@
+#pragma once
+// Jobs, nodes and modules as text and documents. Pure but for local time.
+
+#include <string_view>
+#include <vector>
+
+#include "client/types.h"
+#include "output/listing.h"
+
+namespace msa::cli {
+
+// "UP", "DOWN", "UNKNOWN", with "+DRAINED".
+std::string StateWord(const NodeInfo& node);
+
+Listing JobListing(const std::vector<JobInfo>& jobs, std::int64_t now_ms);
+Details JobDetails(const JobInfo& job, std::int64_t now_ms);
+Listing NodeListing(const std::vector<NodeInfo>& nodes);
+Details NodeDetails(const NodeInfo& node, std::int64_t now_ms);
+Listing ModuleListing(const std::vector<ModuleInfo>& modules);
+Details ModuleDetails(const ModuleInfo& module, const std::vector<NodeInfo>& nodes);
+Document NodeDocument(const NodeInfo& node);
+Document ModuleDocument(const ModuleInfo& module);
+
+}  // namespace msa::cli

@@ -1,0 +1,150 @@
+#include "output/job_texts.h"
+#include "output/text.h"
+
+namespace msa::cli {
+namespace {
+
+Document::Object NodeFields(const NodeInfo& node) {
+  return {{"name", node.name},
+          {"module", node.module},
+          {"module_id", node.module_id},
+          {"state", node.state == NodeState::kUp     ? "UP"
+                    : node.state == NodeState::kDown ? "DOWN"
+                                                     : "UNKNOWN"},
+          {"drained", node.drained},
+          {"reason", node.reason},
+          {"cores", node.cores},
+          {"cores_used", node.cores_used},
+          {"memory_bytes", node.memory_bytes},
+          {"nam_bytes", node.nam_bytes},
+          {"gpus", node.gpus},
+          {"packages", node.packages},
+          {"numa_nodes", node.numa_nodes},
+          {"cpu_model", node.cpu_model},
+          {"synthetic", node.synthetic},
+          {"load", node.load},
+          {"jobs", Document::ListOf(node.jobs)},
+          {"jobd_warm", node.jobd_warm},
+          {"daemon_version", node.daemon_version},
+          {"up_since", node.up_since_ms == 0 ? Document() : Document(UtcTime(node.up_since_ms))},
+          {"last_heartbeat",
+           node.last_heartbeat_ms == 0 ? Document() : Document(UtcTime(node.last_heartbeat_ms))}};
+}
+
+Document::Object ModuleFields(const ModuleInfo& module) {
+  return {{"id", module.id},
+          {"name", module.name},
+          {"kind", module.kind},
+          {"nodes", module.nodes},
+          {"nodes_up", module.nodes_up},
+          {"cores", module.cores},
+          {"cores_free", module.cores_free},
+          {"nam_bytes", module.nam_bytes}};
+}
+
+std::string JobIds(const NodeInfo& node) {
+  std::string out;
+  for (const std::uint64_t id : node.jobs) out += (out.empty() ? "" : ",") + std::to_string(id);
+  return out;
+}
+
+Cell BytesCell(std::uint64_t bytes) { return {ShowBytes(bytes), fmt::format("{}", bytes)}; }
+
+}  // namespace
+
+Document NodeDocument(const NodeInfo& node) { return Document(NodeFields(node)); }
+Document ModuleDocument(const ModuleInfo& module) { return Document(ModuleFields(module)); }
+
+Listing NodeListing(const std::vector<NodeInfo>& nodes) {
+  Listing out;
+  out.kind = "NodeList";
+  out.empty_text = "no nodes";
+  out.columns = {{"NODE"},
+                 {"MODULE"},
+                 {"STATE"},
+                 {"CORES", false, true},
+                 {"USED", false, true},
+                 {"MEMORY", false, true},
+                 {"JOBS"},
+                 {"LOAD", true, true},
+                 {"GPUS", true, true},
+                 {"NAM", true, true},
+                 {"WARM", true, true},
+                 {"UP SINCE", true},
+                 {"VERSION", true},
+                 {"REASON"}};
+  for (const NodeInfo& node : nodes) {
+    out.rows.push_back(
+        {node.name,
+         {node.name, node.module, StateWord(node), fmt::format("{}", node.cores),
+          fmt::format("{}", node.cores_used), BytesCell(node.memory_bytes), JobIds(node),
+          fmt::format("{:.2f}", node.load), fmt::format("{}", node.gpus), BytesCell(node.nam_bytes),
+          fmt::format("{}", node.jobd_warm), Cell(ShowTime(node.up_since_ms), UtcTime(node.up_since_ms)),
+          node.daemon_version, node.reason},
+         NodeDocument(node)});
+  }
+  return out;
+}
+
+Details NodeDetails(const NodeInfo& node, std::int64_t now_ms) {
+  Details out{.kind = "Node", .name = node.name, .lines = {}, .fields = NodeFields(node)};
+  out.lines = {{"node", node.name},
+               {"module", fmt::format("{} (id {})", node.module, node.module_id)},
+               {"state", StateWord(node)}};
+  if (!node.reason.empty()) out.lines.emplace_back("reason", node.reason);
+  out.lines.emplace_back("cores", fmt::format("{}, {} used", node.cores, node.cores_used));
+  out.lines.emplace_back("parts", fmt::format("{}, {}, {}", Count(node.packages, "socket"),
+                                              Count(node.numa_nodes, "NUMA node"), Count(node.gpus, "GPU")));
+  out.lines.emplace_back("memory", ShowBytes(node.memory_bytes));
+  if (node.nam_bytes != 0) out.lines.emplace_back("NAM", ShowBytes(node.nam_bytes));
+  if (!node.cpu_model.empty()) out.lines.emplace_back("processor", node.cpu_model);
+  out.lines.emplace_back("described by", node.synthetic ? "the topology file" : "measurement");
+  out.lines.emplace_back("jobs", node.jobs.empty() ? "none" : JobIds(node));
+  out.lines.emplace_back("load", fmt::format("{:.2f} (1 minute, of the machine)", node.load));
+  out.lines.emplace_back("warm job daemons", fmt::format("{}", node.jobd_warm));
+  if (!node.daemon_version.empty()) out.lines.emplace_back("daemon version", node.daemon_version);
+  out.lines.emplace_back("up since", ShowTime(node.up_since_ms));
+  if (node.last_heartbeat_ms != 0)
+    out.lines.emplace_back("last heartbeat", ShowDuration(Millis(now_ms - node.last_heartbeat_ms)) + " ago");
+  return out;
+}
+
+Listing ModuleListing(const std::vector<ModuleInfo>& modules) {
+  Listing out;
+  out.kind = "ModuleList";
+  out.empty_text = "no modules";
+  out.columns = {{"ID", false, true},    {"MODULE"},          {"KIND"},
+                 {"NODES", false, true}, {"UP", false, true}, {"CORES", false, true},
+                 {"FREE", false, true},  {"NAM", false, true}};
+  for (const ModuleInfo& module : modules) {
+    out.rows.push_back({module.name,
+                        {fmt::format("{}", module.id), module.name, module.kind,
+                         fmt::format("{}", module.nodes), fmt::format("{}", module.nodes_up),
+                         fmt::format("{}", module.cores), fmt::format("{}", module.cores_free),
+                         Cell(module.nam_bytes == 0 ? "" : ShowBytes(module.nam_bytes),
+                              fmt::format("{}", module.nam_bytes))},
+                        ModuleDocument(module)});
+  }
+  return out;
+}
+
+Details ModuleDetails(const ModuleInfo& module, const std::vector<NodeInfo>& nodes) {
+  Details out{.kind = "Module", .name = module.name, .lines = {}, .fields = ModuleFields(module)};
+  out.lines = {{"module", module.name},
+               {"id", fmt::format("{}", module.id)},
+               {"kind", module.kind},
+               {"nodes", fmt::format("{}, {} up and not drained", module.nodes, module.nodes_up)},
+               {"cores", fmt::format("{}, {} free", module.cores, module.cores_free)}};
+  if (module.nam_bytes != 0) out.lines.emplace_back("NAM", ShowBytes(module.nam_bytes));
+  Document::Array list;
+  for (const NodeInfo& node : nodes) {
+    out.lines.emplace_back(
+        "", fmt::format("{}  {}  {} of {} used{}", node.name, StateWord(node), node.cores_used,
+                        Count(node.cores, "core"), node.reason.empty() ? "" : "  " + node.reason));
+    list.push_back(NodeDocument(node));
+  }
+  out.fields.emplace_back("node_list", Document(std::move(list)));
+  return out;
+}
+
+}  // namespace msa::cli

@@ -1,0 +1,341 @@
+#include "run/run_session.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "msa/job/records.h"
+#include "msa/topology/host_list.h"
+
+#include "output/job_texts.h"
+#include "output/text.h"
+#include "run/backoff.h"
+#include "run/token.h"
+
+namespace msa::cli {
+namespace {
+
+// A job that waits longer than this is said to wait.
+constexpr Millis kQueueNotice{500};
+// The window for the second Ctrl-C, as srun's is 1 s: too short for hands that are not on the keyboard.
+constexpr std::chrono::seconds kSecondInterrupt{5};
+// After all output, for the controller's last word: it may be away.
+constexpr Millis kFinalEventWait{250};
+// After the controller's last word, for a session that has not been answered: a launch that failed early.
+constexpr Millis kJoinWait{500};
+// After a cancel, for the job's end: SIGTERM, 5 s, SIGKILL and a slow file system.
+constexpr Millis kCancelWait{20'000};
+// For the last acknowledgement to leave this process: a node daemon that does not take it is not waited for.
+constexpr Millis kLastAckWait{250};
+constexpr Millis kDrainStep{1};
+constexpr int kBrokenPipeCode = 128 + SIGPIPE;
+constexpr int kInterruptCode = 128 + SIGINT;
+
+// 0 if the controller decides.
+std::uint32_t TaskCount(const JobSpec& spec) {
+  std::uint32_t tasks = 0;
+  for (const Component& component : spec.components) {
+    const ComponentRequest& ask = component.resources;
+    const bool plain = ask.max_nodes <= 1 && ask.ntasks_per_node <= 1 && ask.nodelist.size() <= 1;
+    if (ask.ntasks == 0 && !plain) return 0;
+    tasks += std::max(ask.ntasks, 1U);
+  }
+  return tasks;
+}
+
+}  // namespace
+
+RunSession::RunSession(EventLoop& loop, Options options) : loop_(loop), options_(std::move(options)) {}
+RunSession::~RunSession() = default;
+
+Result<int> RunSession::Run() {
+  MSA_ASSIGN_OR_RETURN(signals_, SignalWatch::Create(loop_, [this](int signal) { OnSignal(signal); }));
+  if (owner()) {
+    MSA_ASSIGN_OR_RETURN(token_, MakeToken());
+  }
+  AttachSession::Options attach;
+  attach.owner = owner();
+  attach.wants_stdin = options_.wants_stdin;
+  attach.label = options_.label;
+  attach.patience = options_.patience;
+  if (owner()) attach.tasks = TaskCount(*options_.spec);
+  attach_ = std::make_unique<AttachSession>(
+      loop_, attach,
+      AttachSession::Handlers{
+          .on_end = [this](const wire::SessionEnd& end) { OnSessionEnd(end); },
+          .on_lost = [this](const Status& why) { OnSessionLost(why); },
+          .on_output_failed = [this](const Status& why, bool pipe) { OnOutputFailed(why, pipe); }});
+  Connect();
+  MSA_RETURN_IF_ERROR(loop_.Run());
+  if (failure_) return *failure_;
+  return exit_code_;
+}
+
+std::string RunSession::JobName() const { return job_ ? fmt::format("job {}", job_->id) : "the job"; }
+
+// ---- the controller
+
+void RunSession::Connect() {
+  Result<UniqueFd> socket = TryConnectController(options_.endpoint);
+  if (!socket.ok()) return OnControllerAway(socket.status());
+  link_ = std::make_unique<ControllerLink>(
+      loop_, *std::move(socket),
+      ControllerLink::Handlers{.on_event = [this](const JobEvent& event) { OnEvent(event); },
+                               .on_end = [this](const Status& end) { OnControllerEnd(end); }});
+  link_open_ = true;
+  if (owner()) {
+    link_->Run(*options_.spec, token_);
+  } else {
+    link_->Watch(options_.watch);
+  }
+}
+
+void RunSession::OnControllerAway(const Status& why) {
+  link_open_ = false;
+  const bool known = job_ || away_since_;
+  if (leaving_ || final_) return CheckFinished();
+  if (cancel_wanted_ && !job_) return Leave(*forced_code_);
+  const bool worth_waiting = known || IsSupervised(options_.endpoint);
+  const SteadyTime now = SteadyNow();
+  if (!away_since_) away_since_ = now;
+  if (why.code() != Code::kUnavailable || !worth_waiting || now - *away_since_ >= options_.patience) {
+    failure_ = job_ ? why.WithContext(JobName() + " is left alone") : why;
+    return loop_.Stop();
+  }
+  if (!said_away_ && backoff_ >= kFirstBackoff * 4) {
+    said_away_ = true;
+    Inform(fmt::format("the controller is away; {}connecting again for up to {}",
+                       job_ ? JobName() + " goes on, " : "", ShowDuration(options_.patience)));
+  }
+  backoff_ = NextBackoff(backoff_);
+  retry_timer_ = loop_.After(backoff_, [this] {
+    retry_timer_.reset();
+    Connect();
+  });
+}
+
+void RunSession::OnControllerEnd(const Status& status) {
+  link_open_ = false;
+  const bool broken = status.code() == Code::kUnavailable || status.code() == Code::kCancelled;
+  if (final_ || (!broken && !status.ok())) {
+    stream_over_ = true;
+    stream_end_ = status;
+    if (!job_ || (!final_ && !status.ok())) {
+      failure_ = status;
+      return loop_.Stop();
+    }
+    return CheckFinished();
+  }
+  OnControllerAway(status.ok() ? Status(Code::kUnavailable, "the controller ended the stream") : status);
+}
+
+void RunSession::OnEvent(const JobEvent& event) {
+  if (std::exchange(said_away_, false)) Inform("connected to the controller again");
+  away_since_.reset();
+  backoff_ = Millis(0);
+  job_ = event.job;
+  if (cancel_wanted_ && !cancel_sent_ && !event.final) SendCancel();
+  if (event.job.state == JobState::kPending) {
+    if (!queue_timer_ && !said_queued_) queue_timer_ = loop_.After(kQueueNotice, [this] { OnQueued(); });
+  } else {
+    OnPlaced(event);
+  }
+  if (event.final) {
+    final_ = true;
+    CheckFinished();
+  }
+}
+
+void RunSession::OnQueued() {
+  queue_timer_.reset();
+  if (!job_ || job_->state != JobState::kPending || cancel_wanted_) return;
+  said_queued_ = true;
+  Inform(fmt::format("{} is queued: {}", JobName(),
+                     job_->reason.empty() ? "waiting for the scheduler" : job_->reason));
+}
+
+void RunSession::OnPlaced(const JobEvent& event) {
+  if (queue_timer_) loop_.Cancel(*std::exchange(queue_timer_, std::nullopt));
+  if (std::exchange(said_queued_, false) && !wire::IsFinal(event.job.state))
+    Inform(JobName() + " has started");
+  if (options_.verbose > 0 && !said_placed_ && !event.job.allocations.empty()) {
+    said_placed_ = true;
+    std::vector<std::string> nodes;
+    for (const AllocationInfo& allocation : event.job.allocations) nodes.push_back(allocation.node);
+    Inform(fmt::format("{}: {} on {}, head {}", JobName(), Count(event.job.tasks, "task"),
+                       CompressHostList(nodes), event.head_node));
+  }
+  if (event.attach_address.empty() || lost_) return;
+  attached_ = true;
+  attach_->SetTarget({event.attach_address, event.job.id, event.job.incarnation});
+}
+
+// ---- signals
+
+void RunSession::OnSignal(int signal) {
+  // The reader of our output is slow, and somebody wants the prompt back.
+  if (leaving_) return loop_.Stop();
+  if (!owner()) {
+    if (signal == SIGTSTP) return StopSelf();
+    if (signal == SIGCONT) return;
+    Inform(fmt::format("detached from {}, which goes on", JobName()));
+    return Leave(signal == SIGINT ? 0 : 128 + signal);
+  }
+  switch (signal) {
+    case SIGINT:
+      return OnInterrupt();
+    case SIGTERM:
+    case SIGHUP:
+      return Cancel(fmt::format("msactl run got signal {} ({})", signal, ::sigdescr_np(signal)),
+                    cancel_wanted_ ? Grace::kNo : Grace::kYes, 128 + signal);
+    case SIGTSTP:
+      // The tasks' groups have no terminal: the kernel drops SIGTSTP there, SIGSTOP it does not.
+      attach_->Signal(SIGSTOP);
+      return StopSelf();
+    default:
+      attach_->Signal(signal);
+  }
+}
+
+void RunSession::StopSelf() {
+  if (!attach_->Sent()) {
+    loop_.After(kDrainStep, [this] { StopSelf(); });
+    return;
+  }
+  ::raise(SIGSTOP);
+}
+
+void RunSession::OnInterrupt() {
+  const SteadyTime now = SteadyNow();
+  if (cancel_wanted_) {
+    // The third: whoever presses it wants the prompt back. The controller ends the job, its owner being gone.
+    if (cancel_grace_ == Grace::kNo) return Leave(kInterruptCode);
+    return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
+  }
+  const bool again = last_interrupt_ && now - *last_interrupt_ <= kSecondInterrupt;
+  if (waiting() || again) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
+  last_interrupt_ = now;
+  if (!attach_->Signal(SIGINT)) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
+  Say(fmt::format("SIGINT sent to the tasks of {}; press Ctrl-C again within 5 s to end the job", JobName()));
+}
+
+void RunSession::Cancel(const std::string& reason, Grace grace, int exit_code) {
+  cancel_grace_ = cancel_wanted_ && cancel_grace_ == Grace::kNo ? Grace::kNo : grace;
+  cancel_reason_ = reason;
+  cancel_sent_ = false;
+  if (!forced_code_) forced_code_ = exit_code;
+  if (!std::exchange(cancel_wanted_, true)) {
+    loop_.After(kCancelWait, [this] {
+      Inform(fmt::format("{} has not ended yet; see 'msactl job show'", JobName()));
+      Leave(*forced_code_);
+    });
+  }
+  if (job_) return SendCancel();
+  // Not queued yet as far as we know: if the request got through, the job ends with its owner.
+  if (!link_open_) Leave(*forced_code_);
+}
+
+void RunSession::SendCancel() {
+  if (!link_open_) {
+    // The controller is away: the job's own daemon is not.
+    attach_->Signal(cancel_grace_ == Grace::kNo ? SIGKILL : SIGTERM);
+    return;
+  }
+  cancel_sent_ = true;
+  link_->Cancel(job_->id, cancel_reason_, cancel_grace_ == Grace::kNo, [this](const Status& status) {
+    if (status.code() == Code::kUnavailable) cancel_sent_ = false;
+  });
+}
+
+void RunSession::OnOutputFailed(const Status& why, bool broken_pipe) {
+  if (!owner()) return Leave(broken_pipe ? kBrokenPipeCode : 1);
+  if (broken_pipe) {
+    silent_end_ = true;
+    attach_->Hush();
+    return Cancel("the reader of its output has gone", Grace::kNo, kBrokenPipeCode);
+  }
+  Say(fmt::format("{}; {} is cancelled", why.message(), JobName()));
+  silent_end_ = true;
+  Cancel(why.message(), Grace::kNo, 1);
+}
+
+// ---- the end
+
+void RunSession::OnSessionEnd(const wire::SessionEnd& end) {
+  end_ = end;
+  CheckFinished();
+}
+
+void RunSession::OnSessionLost(const Status& why) {
+  lost_ = true;
+  if (!final_) Inform(fmt::format("no connection to the output of {}: {}", JobName(), why.message()));
+  CheckFinished();
+}
+
+void RunSession::CheckFinished() {
+  if (finishing_ || leaving_) return;
+  const bool output_done = end_ || lost_ || !attached_;
+  if (final_ && output_done) {
+    // A job that never started may have a reason that only the stream's status tells.
+    if (stream_over_ || job_->started_at_ms != 0) return Finish();
+    return FinishAfter(kFinalEventWait);
+  }
+  if (end_) return FinishAfter(kFinalEventWait);
+  if (final_ && !attach_->joined()) FinishAfter(kJoinWait);
+}
+
+void RunSession::FinishAfter(Millis delay) {
+  if (finish_timer_) return;
+  finish_timer_ = loop_.After(delay, [this] {
+    finish_timer_.reset();
+    // A session that came up meanwhile is read to its end.
+    if (!end_ && !lost_ && attached_ && attach_->joined()) return;
+    Finish();
+  });
+}
+
+int RunSession::JobExitCode() const {
+  const JobState state = final_ ? job_->state : end_->state;
+  const int code = final_ ? job_->exit_code : end_->exit_code;
+  // A job that did not complete is never a success, whatever its tasks returned.
+  return code == 0 && state != JobState::kCompleted ? 1 : code;
+}
+
+std::string RunSession::EndText() const {
+  if (silent_end_) return "";
+  const bool told = end_ && attach_->HasSaid(end_->message);
+  if (end_ && !end_->message.empty()) return told ? "" : end_->message;
+  if (!final_ || job_->state == JobState::kCompleted) return "";
+  if (!job_->exit_message.empty()) return job_->exit_message;
+  return job_->reason.empty() ? fmt::format("{} ended as {}", JobName(), StateName(job_->state))
+                              : job_->reason;
+}
+
+void RunSession::Finish() {
+  if (std::exchange(finishing_, true)) return;
+  const bool never_started = final_ && job_->started_at_ms == 0 && !end_;
+  if (never_started && !stream_end_.ok() && stream_end_.code() != Code::kCancelled && !forced_code_) {
+    failure_ = stream_end_;
+    return loop_.Stop();
+  }
+  if (const std::string text = EndText(); !text.empty()) Say(text);
+  Leave(forced_code_.value_or(JobExitCode()));
+}
+
+void RunSession::Leave(int exit_code) {
+  if (std::exchange(leaving_, true)) return;
+  exit_code_ = exit_code;
+  leave_by_ = SteadyNow() + kLastAckWait;
+  LeaveWhenDrained();
+}
+
+void RunSession::LeaveWhenDrained() {
+  const bool written = attach_->Written() || silent_end_;
+  if (written && (attach_->Sent() || SteadyNow() >= leave_by_)) return loop_.Stop();
+  loop_.After(kDrainStep, [this] { LeaveWhenDrained(); });
+}
+
+}  // namespace msa::cli

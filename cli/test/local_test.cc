@@ -1,0 +1,140 @@
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "msa/adapters/process/files.h"
+
+#include "local/daemon_table.h"
+#include "local/local_paths.h"
+#include "local/supervisor.h"
+
+namespace msa::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(DaemonTable, ReadsBackWhatItWrote) {
+  const std::vector<DaemonEntry> entries = {{"controller", 12, 345, 678, 9}, {"noded-cn0", 0, 0, 0, 2}};
+  EXPECT_EQ(ParseDaemonTable(FormatDaemonTable(entries)), entries);
+  EXPECT_EQ(ParseDaemonTable("half a line\n" + FormatDaemonTable(entries)), entries);
+  EXPECT_TRUE(LoadDaemonTable("/nonexistent/table").empty());
+}
+
+TEST(DaemonTable, TellsALivingProcessFromAReusedNumber) {
+  DaemonEntry own{"self", ::getpid(), ProcessStartTicks(::getpid()), 0, 0};
+  EXPECT_TRUE(IsAlive(own));
+  own.start_ticks += 1;
+  EXPECT_FALSE(IsAlive(own));
+  EXPECT_GT(ResidentBytes(::getpid()), 0u);
+  EXPECT_EQ(ProcessStartTicks(0), 0u);
+}
+
+TEST(LocalPaths, NamesSharedMemoryAsTheNodeDaemonsDo) {
+  // FNV-1a of "/tmp/msa-0".
+  EXPECT_EQ(LocalPaths("/tmp/msa-0").shm(0).substr(0, 15), "/dev/shm/msa-0-");
+  EXPECT_EQ(LocalPaths("").shm(7), "/dev/shm/msa-7-811c9dc5");
+  EXPECT_EQ(LocalPaths("a").shm(7), "/dev/shm/msa-7-e40c292c");
+}
+
+class SupervisorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/msa-supervisor-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    dir_ = name;
+    loop_ = *EventLoop::Create();
+  }
+  void TearDown() override { EXPECT_TRUE(RemoveTree(dir_).ok()); }
+
+  std::unique_ptr<Supervisor> Make(const std::string& script) {
+    Supervisor::Options options;
+    options.table = dir_ + "/daemons";
+    options.log_directory = dir_;
+    options.first_backoff = Millis(1);
+    options.last_backoff = Millis(20);
+    options.stop_limit = Millis(500);
+    std::vector<DaemonSpec> daemons;
+    daemons.push_back({"first", {"/bin/sh", "-c", script}, SIGTERM, 0});
+    daemons.push_back({"second", {"/bin/sh", "-c", "exec sleep 1000"}, SIGTERM, 1});
+    return std::make_unique<Supervisor>(*loop_, std::move(options), std::move(daemons),
+                                        [this](const std::string& text) { log_ += text + "\n"; });
+  }
+  bool Eventually(const std::function<bool()>& fact) {
+    const SteadyTime give_up = SteadyNow() + std::chrono::seconds(10);
+    while (!fact() && SteadyNow() < give_up) EXPECT_TRUE(loop_->RunOnce(Millis(10)).ok());
+    return fact();
+  }
+  bool StopAll(Supervisor& supervisor) {
+    bool stopped = false;
+    supervisor.Stop([&] { stopped = true; });
+    return Eventually([&] { return stopped; });
+  }
+
+  std::string dir_;
+  std::unique_ptr<EventLoop> loop_;
+  std::string log_;
+};
+
+TEST_F(SupervisorTest, StartsAgainWhateverIsKilled) {
+  const auto supervisor = Make("exec sleep 1000");
+  supervisor->Start();
+  const DaemonEntry before = supervisor->entries()[0];
+  ASSERT_TRUE(IsAlive(before));
+  EXPECT_EQ(LoadDaemonTable(dir_ + "/daemons"), supervisor->entries());
+  ::kill(before.pid, SIGKILL);
+  EXPECT_TRUE(Eventually(
+      [&] { return supervisor->entries()[0].restarts == 1 && IsAlive(supervisor->entries()[0]); }));
+  EXPECT_NE(supervisor->entries()[0].pid, before.pid);
+  EXPECT_EQ(supervisor->entries()[1].restarts, 0u);
+  EXPECT_THAT(log_, HasSubstr("was killed by signal 9"));
+  EXPECT_TRUE(StopAll(*supervisor));
+  EXPECT_FALSE(IsAlive(supervisor->entries()[0]));
+  EXPECT_FALSE(IsAlive(supervisor->entries()[1]));
+}
+
+TEST_F(SupervisorTest, WaitsLongerAfterEachFailure) {
+  const auto supervisor = Make("exit 3");
+  supervisor->Start();
+  EXPECT_TRUE(Eventually([&] { return supervisor->entries()[0].restarts >= 6; }));
+  EXPECT_THAT(log_, HasSubstr("exited with code 3"));
+  EXPECT_THAT(log_, HasSubstr("starts again in 2 ms"));
+  EXPECT_THAT(log_, HasSubstr("starts again in 20 ms"));
+  EXPECT_TRUE(StopAll(*supervisor));
+}
+
+TEST_F(SupervisorTest, AdoptsWhatAKilledSupervisorLeft) {
+  auto first = Make("exec sleep 1000");
+  first->Start();
+  const std::vector<DaemonEntry> left = first->entries();
+  first.reset();  // as if killed: its daemons go on
+  const auto second = Make("exec sleep 1000");
+  second->Start();
+  EXPECT_EQ(second->entries(), left);
+  EXPECT_THAT(log_, HasSubstr(fmt::format("first runs already with pid {}", left[0].pid)));
+  EXPECT_TRUE(StopAll(*second));
+  EXPECT_FALSE(IsAlive(left[0]));
+}
+
+TEST_F(SupervisorTest, KillsWhatDoesNotEnd) {
+  const auto supervisor = Make("trap '' TERM; while :; do sleep 1000; done");
+  supervisor->Start();
+  const pid_t pid = supervisor->entries()[0].pid;
+  // The trap is set when the shell sleeps in its child.
+  ASSERT_TRUE(Eventually([&] {
+    const auto children = ReadFile(fmt::format("/proc/{}/task/{}/children", pid, pid), 4096);
+    return children.ok() && !children->empty();
+  }));
+  const auto children = ReadFile(fmt::format("/proc/{}/task/{}/children", pid, pid), 4096);
+  EXPECT_TRUE(StopAll(*supervisor));
+  EXPECT_THAT(log_, HasSubstr("does not end; it is killed"));
+  EXPECT_FALSE(IsAlive(supervisor->entries()[0]));
+  ::kill(std::atoi(children->c_str()), SIGKILL);
+}
+
+}  // namespace
+}  // namespace msa::cli

@@ -1,0 +1,67 @@
+#include "commands/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace msa::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Registry, ChoosesNounAndVerb) {
+  const auto chosen = Choose({"job", "cancel", "7", "--now"});
+  ASSERT_TRUE(chosen.ok());
+  ASSERT_NE(chosen->command, nullptr);
+  EXPECT_EQ(chosen->command->run, &JobCancel);
+  EXPECT_THAT(chosen->rest, ElementsAre("7", "--now"));
+}
+
+TEST(Registry, KnowsTheAliases) {
+  EXPECT_EQ(Choose({"run", "true"})->command->run, &JobRun);
+  EXPECT_THAT(Choose({"run", "true"})->rest, ElementsAre("true"));
+  EXPECT_EQ(Choose({"ps"})->command->run, &JobList);
+  EXPECT_EQ(Choose({"--version"})->command->run, &Version);
+}
+
+TEST(Registry, NamesTheNearestNounAndVerb) {
+  const auto noun = Choose({"jbo", "list"});
+  EXPECT_EQ(ExitCodeOf(noun.status().code()), 2);
+  EXPECT_THAT(noun.status().message(), HasSubstr("did you mean 'job'?"));
+  const auto verb = Choose({"job", "cancle"});
+  EXPECT_EQ(ExitCodeOf(verb.status().code()), 2);
+  EXPECT_THAT(verb.status().message(), HasSubstr("did you mean 'cancel'?"));
+  EXPECT_THAT(Choose({"job"}).status().message(), HasSubstr("needs a verb"));
+}
+
+TEST(Registry, TurnsHelpIntoTheCommandsOwn) {
+  EXPECT_EQ(Choose({})->command, nullptr);
+  EXPECT_EQ(Choose({"help"})->command, nullptr);
+  EXPECT_EQ(Choose({"job", "--help"})->noun, "job");
+  const auto chosen = Choose({"help", "job", "list"});
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_EQ(chosen->command->run, &JobList);
+  EXPECT_THAT(chosen->rest, ElementsAre("--help"));
+  for (const Command& command : Commands())
+    EXPECT_THAT(Overview(""), HasSubstr(std::string(command.summary)));
+  EXPECT_THAT(Overview("node"), HasSubstr("node drain"));
+}
+
+TEST(Registry, MapsErrorsToTheDocumentedExitCodes) {
+  EXPECT_EQ(ExitCodeOf(Code::kOk), 0);
+  EXPECT_EQ(ExitCodeOf(Code::kInternal), 1);
+  EXPECT_EQ(ExitCodeOf(Code::kResourceExhausted), 1);
+  EXPECT_EQ(ExitCodeOf(Code::kInvalidArgument), 2);
+  EXPECT_EQ(ExitCodeOf(Code::kNotFound), 3);
+  EXPECT_EQ(ExitCodeOf(Code::kPermissionDenied), 4);
+  EXPECT_EQ(ExitCodeOf(Code::kUnauthenticated), 4);
+  EXPECT_EQ(ExitCodeOf(Code::kOutOfRange), 5);
+  EXPECT_EQ(ExitCodeOf(Code::kDeadlineExceeded), 6);
+  EXPECT_EQ(ExitCodeOf(Code::kAlreadyExists), 7);
+  EXPECT_EQ(ExitCodeOf(Code::kFailedPrecondition), 7);
+  EXPECT_EQ(ExitCodeOf(Code::kAborted), 7);
+  EXPECT_EQ(ExitCodeOf(Code::kUnavailable), 8);
+}
+
+}  // namespace
+}  // namespace msa::cli
