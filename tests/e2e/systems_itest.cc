@@ -1,0 +1,143 @@
+// Local systems as wholes: up, down, side by side, as an ordinary user, on a full disk.
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "shared_cluster.h"
+
+namespace msa::e2e {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unique_ptr<MiniCluster> StartOrFail(support::MiniClusterOptions options = {}) {
+  auto started = MiniCluster::Start(std::move(options));
+  EXPECT_TRUE(started.ok()) << started.status().message();
+  return started.ok() ? *std::move(started) : nullptr;
+}
+
+constexpr char kTwoNodes[] = R"([[module]]
+name = "cluster"
+id = 0
+[[module.node]]
+names = "cn[0-1]"
+cores = 4
+)";
+
+TEST(LocalSystem, LeavesNoProcessSocketOrSharedMemoryBehind) {
+  const auto cluster = StartOrFail({.topology = kTwoNodes});
+  ASSERT_NE(cluster, nullptr);
+  ASSERT_EQ(cluster->Run({"run", "-N", "2", "-n", "2", ProgramPath("mpi_hello")}).code, 0);
+  Process run(cluster->Msactl({"run", "-N", "2", "-n", "4", ProgramPath("task"), "family"}));
+  ASSERT_TRUE(run.ReadUntil([&] { return Lines(run.out()).size() == 4; })) << run.err();
+  const Outcome down = cluster->Down();
+  EXPECT_EQ(down.code, 0) << down.Text();
+  EXPECT_NE(run.Wait().code, 0);
+  EXPECT_THAT(cluster->Leftovers(), testing::IsEmpty());
+}
+
+TEST(LocalSystem, KeepsItsJobsOverDownAndUp) {
+  const auto cluster = StartOrFail({.topology = kTwoNodes});
+  ASSERT_NE(cluster, nullptr);
+  ASSERT_EQ(cluster->Run({"run", "-J", "before", "true"}).code, 0);
+  ASSERT_EQ(cluster->Run({"node", "drain", "cn1", "--reason", "fan broken"}).code, 0);
+  ASSERT_EQ(cluster->Down().code, 0);
+  const std::string topology = cluster->scratch().path() + "/topology.toml";
+  ASSERT_EQ(cluster->Run({"cluster", "up", "--topology", topology}).code, 0);
+  const auto jobs = cluster->Query({"job", "list", "-a"})["items"].list();
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0]["name"].text(), "before");
+  EXPECT_EQ(cluster->Query({"node", "show", "cn1"})["reason"].text(), "fan broken");
+}
+
+TEST(LocalSystem, StatusAndLogsNameItsDaemons) {
+  const auto cluster = StartOrFail({.topology = kTwoNodes});
+  ASSERT_NE(cluster, nullptr);
+  const Outcome status = cluster->Run({"cluster", "status"});
+  EXPECT_EQ(status.code, 0) << status.Text();
+  for (const char* name : {"supervisor", "controller", "noded-cn0", "noded-cn1"})
+    EXPECT_THAT(status.out, HasSubstr(name));
+  EXPECT_EQ(cluster->Run({"cluster", "logs", "controller"}).code, 0);
+  EXPECT_NE(cluster->Run({"cluster", "logs", "controler"}).code, 0);
+}
+
+TEST(LocalSystem, TwoLiveSideBySideWithoutKnowingOfEachOther) {
+  const auto first = StartOrFail({.topology = kTwoNodes});
+  const auto second = StartOrFail({.topology = kTwoNodes});
+  ASSERT_TRUE(first != nullptr && second != nullptr);
+  Process one(first->Msactl({"run", "-N", "2", "-n", "2", ProgramPath("mpi_ring")}));
+  Process two(second->Msactl({"run", "-N", "2", "-n", "2", ProgramPath("mpi_ring")}));
+  EXPECT_EQ(one.Wait().out, "ring ok size=2\n");
+  EXPECT_EQ(two.Wait().out, "ring ok size=2\n");
+  ASSERT_EQ(first->Down().code, 0);
+  EXPECT_EQ(second->Run({"run", "-N", "2", ProgramPath("mpi_hello")}).code, 0)
+      << "the other system's end disturbed it";
+}
+
+TEST(LocalSystem, WorksAsAnOrdinaryUser) {
+  // As root: everything as `nobody`, who may not read the build tree. As somebody else: that is an ordinary
+  // user.
+  const support::ScratchDirectory bin;
+  support::MiniClusterOptions options{.topology = kTwoNodes};
+  if (::geteuid() == 0) {
+    options.uid = 65534;
+    options.bin = bin.path();
+    fs::permissions(bin.path(), fs::perms(0755));
+    for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec"})
+      fs::copy(support::BinaryPath(name), bin.path() + "/" + name);
+    for (const char* name : {"mpi_hello", "mpi_spawn"}) fs::copy(ProgramPath(name), bin.path() + "/" + name);
+  }
+  const std::string programs =
+      options.uid != 0 ? bin.path() : fs::path(ProgramPath("mpi_hello")).parent_path().string();
+  const auto cluster = StartOrFail(options);
+  ASSERT_NE(cluster, nullptr);
+  const Outcome hello = cluster->Run({"run", "-N", "2", "-n", "2", programs + "/mpi_hello"});
+  EXPECT_EQ(hello.code, 0) << hello.Text();
+  EXPECT_THAT(hello.out, AllOf(HasSubstr("rank=0 size=2 node=cn0"), HasSubstr("rank=1 size=2 node=cn1")));
+  const Outcome spawn = cluster->Run({"run", "-n", "1", programs + "/mpi_spawn", "--children", "2"});
+  EXPECT_EQ(spawn.code, 0) << spawn.Text();
+  EXPECT_EQ(cluster->Run({"run", "id", "-u"}).out,
+            std::to_string(options.uid != 0 ? options.uid : ::geteuid()) + "\n");
+  ASSERT_EQ(cluster->Down().code, 0);
+  EXPECT_THAT(cluster->Leftovers(), testing::IsEmpty());
+}
+
+TEST(LocalSystem, SaysThatItsDiskIsFullAndGoesOnWhenThereIsRoomAgain) {
+  // A small file system of its own in a mount namespace, which any user may have.
+  const support::ScratchDirectory scratch;
+  const std::string script = scratch.Write("full.sh", R"(set -u
+mount -t tmpfs -o size=12m,mode=0700 tmpfs "$1/d" || exit 99
+export MSA_DIR="$1/d/s"
+"$2" cluster up -q || exit 98
+"$2" run true; echo "before $?"
+cat /dev/zero > "$1/d/fill" 2>/dev/null
+"$2" run true; echo "full $?"
+rm "$1/d/fill"
+i=0; while ! "$2" run true 2>/dev/null && [ $((i += 1)) -lt 50 ]; do sleep 0.1; done
+"$2" run true; echo "after $?"
+"$2" cluster down
+)");
+  fs::create_directory(scratch.path() + "/d");
+  std::vector<std::string> argv = {"unshare", "--mount"};
+  if (::geteuid() != 0) argv.push_back("--map-root-user");
+  argv.insert(argv.end(), {"sh", script, scratch.path(), support::BinaryPath("msactl")});
+  const Outcome outcome = support::RunCommand({.argv = argv});
+  ASSERT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("before 0\n"), HasSubstr("full 1\n"), HasSubstr("after 0\n")))
+      << outcome.Text();
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("full|No space|no space"));
+}
+
+TEST(LocalSystem, AJobThatCannotWriteItsOutputFileFailsWithTheReason) {
+  const auto cluster = StartOrFail({.topology = kTwoNodes});
+  ASSERT_NE(cluster, nullptr);
+  const Outcome outcome = cluster->Run({"run", "-o", "/dev/full", "echo", "lost"});
+  EXPECT_NE(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("/dev/full"), HasSubstr("o space left")));
+  const Outcome folder = cluster->Run({"run", "-o", "/no/such/dir/out", "echo", "lost"});
+  EXPECT_NE(folder.code, 0);
+  EXPECT_THAT(folder.err, HasSubstr("/no/such/dir/out"));
+}
+
+}  // namespace
+}  // namespace msa::e2e
