@@ -1,0 +1,110 @@
+# Helpers that give every target the project's warnings, sanitizers and include layout.
+
+add_library(msa_options INTERFACE)
+target_compile_options(msa_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Werror=return-type -Werror=unused-result -fvisibility=hidden
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety -Werror=thread-safety>)
+if(MSA_SANITIZE)
+  target_compile_options(msa_options INTERFACE -fsanitize=${MSA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(msa_options INTERFACE -fsanitize=${MSA_SANITIZE})
+endif()
+
+# msa_add_library(NAME SOURCES a.cc... [PUBLIC libs] [PRIVATE libs])
+# A static library whose public include root is ./include and whose private one is ./src.
+function(msa_add_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE msa_options ${arg_PRIVATE})
+endfunction()
+
+# msa_add_header_library(NAME [LINK libs]): headers only, include root ./include.
+function(msa_add_header_library name)
+  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  add_library(${name} INTERFACE)
+  target_include_directories(${name} INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/include)
+  target_link_libraries(${name} INTERFACE ${arg_LINK})
+endfunction()
+
+# msa_add_executable(NAME SOURCES a.cc... LINK libs...): installed into bin.
+function(msa_add_executable name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE msa_options ${arg_LINK})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# msa_add_test(NAME SOURCES a_test.cc... LINK libs... [LABELS l...] [TIMEOUT s] [SERIAL] [ENVIRONMENT k=v...])
+# One GoogleTest program, one ctest entry per test case, named PROGRAM/Suite.Case. SERIAL: one entry for the whole
+# program, run while no other test runs; for programs whose suites share one local system.
+# A case that skips itself makes its entry "Skipped", which deploy/test takes for a failure.
+# Labels in use: unit, integration, e2e, soak, lint, wire, jobd, core.
+function(msa_add_test name)
+  cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE msa_options ${arg_LINK} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  msa_note_test_target(${name} ${arg_LABELS})
+  if(arg_SERIAL)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE TIMEOUT ${arg_TIMEOUT}
+      SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]" LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
+    return()
+  endif()
+  # PRE_TEST: a program that is not built yet (only one target asked for) does not stop the build.
+  gtest_discover_tests(${name} TEST_PREFIX ${name}/ DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 30
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} TEST_LIST ${name}_cases)
+  # gtest_discover_tests flattens lists inside PROPERTIES (a second label is lost); ctest reads this file after its own.
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)
+  file(WRITE ${file} "foreach(case IN LISTS ${name}_cases)
+  set_tests_properties(\${case} PROPERTIES LABELS [==[${arg_LABELS}]==] ENVIRONMENT [==[${arg_ENVIRONMENT}]==])
+endforeach()
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+endfunction()
+
+# Keeps who has which label, so that one target can build a label's programs: see msa_finish_tests.
+function(msa_note_test_target name)
+  foreach(label IN LISTS ARGN)
+    set_property(GLOBAL APPEND PROPERTY MSA_TESTS_${label} ${name})
+  endforeach()
+endfunction()
+
+# Called once, after the last test: the targets that deploy/test builds in the sanitizer builds.
+#   sanitizer_tests   every test program labelled unit, jobd or wire, and the fuzzers
+#   core_tests        every test program labelled core
+function(msa_finish_tests)
+  set(sanitizer)
+  foreach(label unit jobd wire)
+    get_property(names GLOBAL PROPERTY MSA_TESTS_${label})
+    list(APPEND sanitizer ${names})
+  endforeach()
+  get_property(fuzzers GLOBAL PROPERTY MSA_FUZZERS)
+  get_property(core GLOBAL PROPERTY MSA_TESTS_core)
+  add_custom_target(sanitizer_tests)
+  add_custom_target(core_tests)
+  list(REMOVE_DUPLICATES sanitizer)
+  foreach(name IN LISTS sanitizer fuzzers)
+    add_dependencies(sanitizer_tests ${name})
+  endforeach()
+  foreach(name IN LISTS core)
+    add_dependencies(core_tests ${name})
+  endforeach()
+endfunction()
+
+# msa_add_fuzzer(NAME SOURCES a_fuzz.cc... LINK libs...): clang builds with libFuzzer, into ${build}/fuzz; nothing elsewhere.
+function(msa_add_fuzzer name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang" OR NOT MSA_SANITIZE MATCHES "address")
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE msa_options ${arg_LINK})
+  target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  set_property(GLOBAL APPEND PROPERTY MSA_FUZZERS ${name})
+endfunction()
