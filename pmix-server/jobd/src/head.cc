@@ -163,13 +163,19 @@ void Head::OnMember(std::uint32_t from, const wire::Frame& frame) {
     case NamespacesLinked::kType:
       return with(NamespacesLinked{}, [&](auto m) { OnLinked(m); });
     case NamespaceConnected::kType:
-      return with(NamespaceConnected{}, [&](auto m) {
-        if (Namespace* ns = Find(m.nspace)) ns->any_connected = true;
-      });
+      return with(NamespaceConnected{}, [&](auto m) { OnConnected(m); });
     default:
       outlet_.Log(
           fmt::format("member {} sent a message of type {:#06x} to the head; ignored", from, frame.type));
   }
+}
+
+void Head::OnConnected(const NamespaceConnected& message) {
+  Namespace* ns = Find(message.nspace);
+  if (ns == nullptr) return;
+  ns->any_connected = true;
+  // From now on parent and child are one in MPI's eyes. A child that dies before fails the spawn alone.
+  if (ns->reg.spawn != 0) OnLinked({{ns->reg.parent, message.nspace}, true});
 }
 
 void Head::OnReady(std::uint32_t from, const NamespaceReady& message) {
@@ -232,7 +238,7 @@ void Head::AllStarted(Namespace& ns) {
   ns.phase = Phase::kRunning;
   if (ns.failed_to_start) {
     AnswerSpawn(ns, pmix::kPmixErrJobFailedToStart);
-    return EndNamespace(nspace, {}, EndKind::kFailure);
+    return EndNamespace(nspace, {}, EndKind::kQuiet);
   }
   if (ns.ending) {  // asked for while the start was under way
     AnswerSpawn(ns, pmix::kPmixErrJobFailedToStart);
@@ -307,10 +313,9 @@ void Head::JudgeTaskEnd(Namespace& ns, const TaskEnded& message) {
   ns.abnormal = true;
   const std::string nspace = ns.reg.spec.nspace;
   FlushLines(ns);
-  const std::string others =
-      ns.alive == 0 ? std::string()
-                    : fmt::format("; the other {} of it are ended",
-                                  ns.alive == 1 ? std::string("task") : fmt::format("{} tasks", ns.alive));
+  std::string others;
+  if (ns.alive == 1) others = "; the other task of it is ended";
+  if (ns.alive > 1) others = fmt::format("; the other {} tasks of it are ended", ns.alive);
   if (left_mpi && !bad) ns.result.Force(1);
   EndNamespace(
       nspace,

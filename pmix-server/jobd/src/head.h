@@ -148,6 +148,7 @@ class Head {
   void AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint16_t>> cores);
   std::vector<std::vector<std::uint16_t>> StepCores(const NamespaceRegister& reg);
   void OnReady(std::uint32_t from, const NamespaceReady& message);
+  void OnConnected(const NamespaceConnected& message);
   void StartIfReady(Namespace& ns);
   void OnStarted(std::uint32_t from, const TasksStarted& message);
   void AllStarted(Namespace& ns);

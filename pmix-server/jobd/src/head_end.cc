@@ -77,7 +77,8 @@ void Head::OnAbort(const AbortRequest& message) {
     std::string text = fmt::format("{} is aborted by task {}{} with code {}", Name(*ns), message.proc.rank,
                                    caller == nullptr || caller == ns ? std::string() : " of " + Name(*caller),
                                    message.exit_code);
-    if (!message.message.empty()) text += ": " + message.message;
+    // Open MPI says "N/A" where it has nothing to say.
+    if (!message.message.empty() && message.message != "N/A") text += ": " + message.message;
     EndNamespace(nspace, text, EndKind::kAbort);
   }
 }

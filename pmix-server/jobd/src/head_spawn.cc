@@ -177,7 +177,6 @@ void Head::AnswerSpawn(Namespace& ns, pmix::PmixStatus status) {
   Tell(it->second.from, SpawnReply{status, status == pmix::kPmixSuccess ? nspace : std::string()},
        it->second.request);
   spawns_.erase(it);
-  if (status == pmix::kPmixSuccess) OnLinked({{ns.reg.parent, nspace}, true});
 }
 
 void Head::DropSpawnsOf(const std::string& nspace) {

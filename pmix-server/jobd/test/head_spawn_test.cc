@@ -23,6 +23,7 @@ class HeadSpawnTest : public HeadDouble {
     From(0, Ask(n), 11);
     Ready(nspace);
     Started(nspace, where);
+    From(where.front(), NamespaceConnected{nspace});
   }
 };
 
@@ -61,6 +62,17 @@ TEST_F(HeadSpawnTest, ADeadChildEndsItsConnectedParent) {
   From(0, TaskEnded{"msa.7.1.0.1", {Rank(0), 0, "cn0", 0, SIGSEGV, false}, true, false, false, {}});
   EXPECT_EQ(Told<NamespaceSignal>(0).at(0).nspace, "msa.7.1.0");
   EXPECT_THAT(Notices(), HasSubstr("step 0 is ended: spawn 1, which it is connected to, failed"));
+}
+
+TEST_F(HeadSpawnTest, AChildThatDiesBeforeItConnectsLeavesTheParent) {
+  BeginRunning({0});
+  From(0, Ask(2), 11);
+  Ready("msa.7.1.0.1");
+  Started("msa.7.1.0.1", {0, 1});
+  said.clear();
+  End(0, 0, 3, "msa.7.1.0.1");
+  EXPECT_EQ(Told<NamespaceSignal>(1).at(0).nspace, "msa.7.1.0.1");
+  for (const NamespaceSignal& signal : Told<NamespaceSignal>(0)) EXPECT_NE(signal.nspace, "msa.7.1.0");
 }
 
 TEST_F(HeadSpawnTest, ADisconnectedParentLivesOn) {

@@ -153,7 +153,8 @@ TEST(JobdMpi, ChildrenThatDieBeforeTheyConnectFailTheSpawnAtOnce) {
   const auto before = std::chrono::steady_clock::now();
   job.Run({.apps = {Mpi({"dying", "2"}, 1)}});
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(20));
-  EXPECT_NE(job.exit->exit_code, 0);
+  EXPECT_EQ(job.exit->exit_code, 7) << job.Notices();
+  EXPECT_EQ(job.Out(0), "spawn failed\n");
   EXPECT_THAT(job.Notices(), HasSubstr("of spawn 1"));
 }
 
