@@ -7,6 +7,7 @@ build_packages=(
   libssl-dev zlib1g-dev libsystemd-dev
   libpmix-dev libhwloc-dev libsqlite3-dev
   libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libexpected-dev
+  scdoc
 )
 # To compile and run Open MPI programs.
 openmpi_packages=(openmpi-bin libopenmpi-dev)

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# install_test.sh BUILD: what `cmake --install` lays down works from there: man pages, documents, and a local system.
+set -euo pipefail
+build=$1
+work=$(mktemp -d "${TMPDIR:-/tmp}/msa-inst.XXXXXX")
+export MSA_DIR=$work/system
+finish() {
+  "$work/usr/bin/msactl" cluster down >/dev/null 2>&1 || true
+  rm -rf "$work"
+}
+trap finish EXIT
+fail() {
+  echo "install_test: $*" >&2
+  exit 1
+}
+
+cmake --install "$build" --prefix "$work/usr" >"$work/log" || fail "$(cat "$work/log")"
+for page in man1/msactl.1 man8/msa-controllerd.8 man8/msa-noded.8 man8/msa-jobd.8; do
+  [ -s "$work/usr/share/man/$page" ] || fail "$page is not installed"
+done
+[ -s "$work/usr/share/doc/msa/examples/hello_modular.c" ] || fail "the example is not installed"
+
+# An empty environment: nothing of the build tree is on the path.
+run() { env -i HOME="$work" MSA_DIR="$MSA_DIR" PATH=/usr/bin:/bin "$work/usr/bin/msactl" "$@"; }
+run cluster up -q
+[ "$(run run -m cluster -N 2 -n 2 -l sh -c 'echo $MSA_NODE' | sort)" = $'0: cn0\n1: cn1' ] || fail "run gave something else"
+run cluster down
+echo "the installed tree runs a job over two nodes"
