@@ -76,11 +76,6 @@ FreeSet::FreeSet(const CoreLayout& layout, const SystemTopology& topology)
   }
 }
 
-FreeSet::Counts FreeSet::NodesByFree(std::uint32_t module) const {
-  const std::uint32_t first = layout_->first_count[module];
-  return {by_free_.data() + first, layout_->first_count[module + 1] - first};
-}
-
 inline void FreeSet::SetCount(std::uint32_t node, std::uint32_t count) {
   std::uint32_t* const by_free = by_free_.data() + layout_->first_count_of[node];
   --by_free[std::exchange(counts_[node], count)];

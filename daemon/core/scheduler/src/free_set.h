@@ -56,7 +56,14 @@ class FreeSet {
     const std::uint32_t* nodes = nullptr;
     std::uint32_t size = 0;
   };
-  Counts NodesByFree(std::uint32_t module) const;
+  Counts NodesByFree(std::uint32_t module) const { return CountsIn(*layout_, by_free_, module); }
+  // Those of all modules together, for CountsIn.
+  const std::vector<std::uint32_t>& by_free() const { return by_free_; }
+  static Counts CountsIn(const CoreLayout& layout, const std::vector<std::uint32_t>& by_free,
+                         std::uint32_t module) {
+    const std::uint32_t first = layout.first_count[module];
+    return {by_free.data() + first, layout.first_count[module + 1] - first};
+  }
 
   // The `count` lowest free cores of `node`. count <= FreeCores(node).
   std::vector<std::uint16_t> Lowest(std::uint32_t node, std::uint32_t count) const;

@@ -174,10 +174,11 @@ bool Placer::AnyNodeWillDo(const Work& work, const ComponentRequest& c) const {
 
 // By the counts of its module: exact if any node will do, else at least what there is. nullopt: these counts
 // say nothing.
-std::optional<Placer::Sizes> Placer::SizesOf(const Work& work, const ComponentRequest& c) const {
+std::optional<Placer::Sizes> Placer::SizesOf(const JobRequest& request, const ComponentRequest& c,
+                                             const std::vector<std::uint32_t>& by_free) const {
   const auto module = WholeModule(c);
-  if (!module || work.request.oversubscribe) return std::nullopt;
-  const FreeSet::Counts counts = work.free.NodesByFree(*module);
+  if (!module || request.oversubscribe) return std::nullopt;
+  const FreeSet::Counts counts = FreeSet::CountsIn(layout_, by_free, *module);
   Sizes sizes;
   const std::uint32_t least = std::max(c.cpus_per_task, c.exclusive ? layout_.least_cores[*module] : 1);
   for (std::uint32_t free = counts.size; free-- > least;)
@@ -223,35 +224,38 @@ static std::vector<std::uint32_t> Deal(const std::vector<std::uint32_t>& room, s
   return counts;
 }
 
-bool Placer::PlaceComponent(Work& work, std::size_t index, std::uint32_t width, Answer answer) const {
-  const ComponentRequest& c = work.request.components[index];
-  const bool shared = work.request.oversubscribe;
+// The nodes that the component takes if `width` are the least; 0: it does not fit.
+std::uint32_t Placer::WidthIn(const Sizes& sizes, const JobRequest& request, const ComponentRequest& c,
+                              std::uint32_t width) {
   const bool ranged = c.ntasks != 0 && width < c.max_nodes;
-  // The nodes it takes; 0: it does not fit.
-  const auto width_in = [&](const Sizes& sizes) -> std::uint32_t {
-    const std::uint32_t w = ranged ? sizes.Needed(c.ntasks, width, c.max_nodes) : width;
-    if (w == 0 || w < width || sizes.total() < w) return 0;
-    const std::uint32_t tasks = TasksAtWidth(c, w);
-    const std::uint64_t holds = !shared                  ? sizes.Hold(w)
-                                : c.ntasks_per_node == 0 ? kNoLimit
-                                                         : std::uint64_t{w} * c.ntasks_per_node;
-    return holds >= tasks && tasks >= w ? w : 0;
-  };
-  if (const auto quick = SizesOf(work, c)) {
-    const bool fits = width_in(*quick) != 0;
+  const std::uint32_t w = ranged ? sizes.Needed(c.ntasks, width, c.max_nodes) : width;
+  if (w == 0 || w < width || sizes.total() < w) return 0;
+  const std::uint32_t tasks = TasksAtWidth(c, w);
+  const std::uint64_t holds = !request.oversubscribe   ? sizes.Hold(w)
+                              : c.ntasks_per_node == 0 ? kNoLimit
+                                                       : std::uint64_t{w} * c.ntasks_per_node;
+  return holds >= tasks && tasks >= w ? w : 0;
+}
+
+bool Placer::PlaceComponent(Work& work, std::size_t index, std::uint32_t width, Answer answer) const {
+  const JobRequest& request = work.request;
+  const ComponentRequest& c = request.components[index];
+  const bool shared = request.oversubscribe;
+  if (const auto quick = SizesOf(request, c, work.free.by_free())) {
+    const bool fits = WidthIn(*quick, request, c, width) != 0;
     if (!fits || (answer == Answer::kWhether && AnyNodeWillDo(work, c))) return fits;
   }
   const std::vector<Room> rooms = RoomFor(work, c);
   Sizes sizes;
   for (const Room& room : rooms) sizes.Add(room.tasks, 1);
-  width = width_in(sizes);
+  width = WidthIn(sizes, request, c, width);
   if (width == 0 || answer == Answer::kWhether) return width != 0;
   const std::uint32_t tasks = TasksAtWidth(c, width);
   const std::vector<Room> chosen = Choose(rooms, sizes, tasks, width);
   std::vector<std::uint32_t> room;
   for (const Room& r : chosen) room.push_back(shared ? PerNode(c) : r.tasks);
   const std::vector<std::uint32_t> counts = Deal(room, tasks);
-  if (work.request.components.size() > 1) work.taken.resize(layout_.nodes());
+  if (request.components.size() > 1) work.taken.resize(layout_.nodes());
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const std::uint32_t node = chosen[i].node;
     const std::uint32_t cores = shared ? 1 : counts[i] * c.cpus_per_task;
@@ -343,6 +347,13 @@ static std::vector<std::uint32_t> LeastWidths(const JobRequest& request) {
 bool Placer::Fits(const JobRequest& request, const FreeSet& free) const {
   Work work{request, free, {}, {}};
   return PlaceAll(work, LeastWidths(request), Answer::kWhether);
+}
+
+bool Placer::MayFit(const JobRequest& request, const std::vector<std::uint32_t>& by_free) const {
+  return std::all_of(request.components.begin(), request.components.end(), [&](const ComponentRequest& c) {
+    const auto sizes = SizesOf(request, c, by_free);
+    return !sizes || WidthIn(*sizes, request, c, c.min_nodes) != 0;
+  });
 }
 
 std::optional<Placement> Placer::Place(const JobRequest& request, const FreeSet& free) const {

@@ -23,6 +23,9 @@ class Placer {
   std::optional<Placement> Place(const JobRequest& request, const FreeSet& free) const;
   // Whether Place finds a placement. Much faster: most requests need no look at single nodes.
   bool Fits(const JobRequest& request, const FreeSet& free) const;
+  // False: it fits nowhere where the nodes of each module have as many free cores as FreeSet::by_free says,
+  // or fewer.
+  bool MayFit(const JobRequest& request, const std::vector<std::uint32_t>& by_free) const;
   // The components that fit, each in turn, where not all do.
   Placement PlaceWhatFits(const JobRequest& request, const FreeSet& free) const;
 
@@ -45,7 +48,10 @@ class Placer {
 
   bool AnyNodeWillDo(const Work& work, const ComponentRequest& component) const;
   std::vector<Room> RoomFor(const Work& work, const ComponentRequest& component) const;
-  std::optional<Sizes> SizesOf(const Work& work, const ComponentRequest& component) const;
+  std::optional<Sizes> SizesOf(const JobRequest& request, const ComponentRequest& component,
+                               const std::vector<std::uint32_t>& by_free) const;
+  static std::uint32_t WidthIn(const Sizes& sizes, const JobRequest& request,
+                               const ComponentRequest& component, std::uint32_t width);
   static std::vector<Room> Choose(const std::vector<Room>& rooms, const Sizes& sizes, std::uint32_t tasks,
                                   std::uint32_t width);
   bool PlaceComponent(Work& work, std::size_t component, std::uint32_t width, Answer answer) const;

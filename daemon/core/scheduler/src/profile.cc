@@ -10,6 +10,10 @@ namespace {
 constexpr std::size_t kMaxReleaseSteps = 128;
 constexpr std::size_t kMinReleaseSteps = 16;
 constexpr std::size_t kNodeSteps = 256 * 1024;
+// Each costs a free set, and an update with each start and reservation.
+constexpr std::size_t kMarks = 8;
+// Bounds of larger systems of very large nodes would take more memory than they save time.
+constexpr std::size_t kMaxBound = 16 * 1024;
 
 }  // namespace
 
@@ -39,33 +43,43 @@ std::vector<Piece> Profile::PiecesOf(const Placement& placement) const {
 
 void Profile::BuildSteps() {
   if (!steps_.empty()) return;
-  std::vector<std::pair<Instant, const Placement*>> releases;
-  const auto add = [&](const RunningJob& job) {
-    const Instant end = job.expected_end >= kSomeday ? kSomeday : std::max(job.expected_end, now_ + kOverrun);
-    releases.emplace_back(end, &job.held);
+  // Of a running job, or one that was started in this pass.
+  struct Release {
+    Instant at;
+    const Placement* held;
+    const std::vector<Piece>* pieces;
   };
-  for (const RunningJob& job : view_.running) add(job);
-  for (const RunningJob& job : started_) add(job);
+  std::vector<Release> releases;
+  const auto end_of = [&](Instant end) {
+    return end >= kSomeday ? kSomeday : std::max(end, now_ + kOverrun);
+  };
+  for (const RunningJob& job : view_.running)
+    releases.push_back({end_of(job.expected_end), &job.held, nullptr});
+  for (const Started& job : started_) releases.push_back({end_of(job.end), nullptr, &job.pieces});
   std::stable_sort(releases.begin(), releases.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
   const auto dated = static_cast<std::size_t>(
-      std::find_if(releases.begin(), releases.end(), [](const auto& r) { return r.first == kSomeday; }) -
+      std::find_if(releases.begin(), releases.end(), [](const auto& r) { return r.at == kSomeday; }) -
       releases.begin());
   const std::size_t limit =
       std::clamp(kNodeSteps / std::max<std::size_t>(1, layout_.nodes()), kMinReleaseSteps, kMaxReleaseSteps);
   const std::size_t chunk = dated / limit + 1;
-  const auto give = [&](Step& step, std::size_t release) {
-    for (const NodeShare& share : *releases[release].second) AddPieces(layout_, share, step.gives);
+  const auto give = [&](Step& step, std::size_t index) {
+    const Release& release = releases[index];
+    if (release.pieces != nullptr)
+      step.gives.insert(step.gives.end(), release.pieces->begin(), release.pieces->end());
+    else
+      for (const NodeShare& share : *release.held) AddPieces(layout_, share, step.gives);
   };
-  steps_.push_back({now_, {}, {}});
+  steps_.push_back({now_, {}, {}, {}});
   for (std::size_t i = 0; i < dated;) {
     std::size_t end = std::min(dated, i + chunk);
-    while (end < dated && releases[end].first == releases[end - 1].first) ++end;
-    Step step{releases[end - 1].first, {}, {}};
+    while (end < dated && releases[end].at == releases[end - 1].at) ++end;
+    Step step{releases[end - 1].at, {}, {}, {}};
     for (; i < end; ++i) give(step, i);
     steps_.push_back(std::move(step));
   }
-  Step last{kSomeday, {}, {}};
+  Step last{kSomeday, {}, {}, {}};
   for (std::size_t i = dated; i < releases.size(); ++i) give(last, i);
   steps_.push_back(std::move(last));
 }
@@ -114,20 +128,45 @@ FreeSet Profile::FreeAtLast() {
   return free;
 }
 
+// From the state after `applied` steps to that after `step`.
+void Profile::Advance(FreeSet& free, std::size_t& applied, std::size_t step) const {
+  const Kept* nearest = nullptr;
+  for (const Kept& mark : marks_)
+    if (mark.at <= steps_[step].at && (nearest == nullptr || mark.at > nearest->at)) nearest = &mark;
+  if (nearest != nullptr && (applied == 0 || nearest->at > steps_[applied - 1].at)) {
+    free = nearest->free;
+    applied = FirstStepFrom(nearest->at + Millis(1));
+  }
+  for (; applied <= step; ++applied) Apply(steps_[applied], free);
+}
+
+void Profile::Mark(Instant at, FreeSet free) {
+  if (at >= kSomeday) return;
+  for (const Kept& mark : marks_)
+    if (mark.at == at) return;
+  if (marks_.size() == kMarks) marks_.erase(marks_.begin());
+  marks_.push_back({at, std::move(free)});
+}
+
 std::optional<Profile::Slot> Profile::Earliest(const JobRequest& request, const Placer& placer) {
   BuildSteps();
   FreeSet free = free_now_;
+  std::size_t applied = 0;
   for (std::size_t first = 0; first < steps_.size(); ++first) {
-    Apply(steps_[first], free);
+    Step& step = steps_[first];
+    if (!step.bound.empty() && !placer.MayFit(request, step.bound)) continue;
+    Advance(free, applied, first);
+    if (free.by_free().size() <= kMaxBound) step.bound = free.by_free();
     if (!placer.Fits(request, free)) continue;
-    const Instant start = steps_[first].at;
-    const std::size_t end = FirstStepFrom(EndOf(start, request.time_limit));
-    const auto takes = [](const Step& step) { return !step.takes.empty(); };
+    const std::size_t end = FirstStepFrom(EndOf(step.at, request.time_limit));
+    const auto takes = [](const Step& later) { return !later.takes.empty(); };
     const auto from = steps_.begin() + static_cast<std::ptrdiff_t>(first) + 1;
     const auto to = steps_.begin() + static_cast<std::ptrdiff_t>(std::max(end, first + 1));
     auto placement = std::any_of(from, to, takes) ? placer.Place(request, Throughout(free, first + 1, end))
                                                   : placer.Place(request, free);
-    if (placement) return Slot{start, std::move(*placement)};
+    if (!placement) continue;
+    Mark(step.at, std::move(free));
+    return Slot{step.at, std::move(*placement)};
   }
   return std::nullopt;
 }
@@ -143,7 +182,9 @@ std::size_t Profile::FirstStepFrom(Instant at) const {
 Profile::Step& Profile::StepAt(Instant at) {
   const std::size_t i = FirstStepFrom(at);
   if (i < steps_.size() && steps_[i].at == at) return steps_[i];
-  return *steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(i), Step{at, {}, {}});
+  // As much is free as at the step before.
+  Step step{at, {}, {}, steps_[i - 1].bound};
+  return *steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(i), std::move(step));
 }
 
 void Profile::Reserve(const Placement& placement, Instant start, Instant end) {
@@ -160,19 +201,23 @@ void Profile::Reserve(const Placement& placement, Instant start, Instant end) {
     gives.insert(gives.end(), pieces.begin(), pieces.end());
   }
   std::erase_if(kept_, [&](const Kept& kept) { return kept.at >= start; });
+  for (Kept& mark : marks_)
+    if (start <= mark.at && mark.at < end) mark.free.Take(pieces);
 }
 
 void Profile::StartNow(const Placement& placement, Instant end) {
-  const std::vector<Piece> pieces = PiecesOf(placement);
+  std::vector<Piece> pieces = PiecesOf(placement);
   free_now_.Take(pieces);
   if (steps_.empty()) {
-    started_.push_back({JobId(), end, placement});
+    started_.push_back({end, std::move(pieces)});
     return;
   }
   if (end < kSomeday) {
     std::vector<Piece>& gives = StepAt(end).gives;
     gives.insert(gives.end(), pieces.begin(), pieces.end());
   }
+  for (Kept& mark : marks_)
+    if (mark.at < end) mark.free.Take(pieces);
   // It runs from the first step on: what stays free throughout any of them loses its cores. Of counts that is
   // so only where they do not shrink later.
   const bool counts_shrink = std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {

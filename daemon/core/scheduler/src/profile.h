@@ -60,6 +60,9 @@ class Profile {
     Instant at;
     std::vector<Piece> gives;
     std::vector<Piece> takes;
+    // FreeSet::by_free of some earlier time in the pass: what is free at a step never grows. Empty: not
+    // known.
+    std::vector<std::uint32_t> bound;
   };
   struct Kept {
     Instant at;  // the last step counted
@@ -69,6 +72,8 @@ class Profile {
   void BuildSteps();
   Step& StepAt(Instant at);  // the step that begins at `at`, made if there is none
   static void Apply(const Step& step, FreeSet& free);
+  void Advance(FreeSet& free, std::size_t& applied, std::size_t step) const;
+  void Mark(Instant at, FreeSet free);
   std::size_t FirstStepFrom(Instant at) const;
   FreeSet Throughout(const FreeSet& before, std::size_t first, std::size_t end) const;
   std::vector<Piece> PiecesOf(const Placement& placement) const;
@@ -77,10 +82,17 @@ class Profile {
   const CoreLayout& layout_;
   Instant now_;
   FreeSet free_now_;
-  std::vector<RunningJob> started_;  // in this pass, before there were steps
-  std::vector<Step> steps_;          // empty until a reservation is needed; then steps_[0].at == now_
+  struct Started {
+    Instant end;
+    std::vector<Piece> pieces;
+  };
+  std::vector<Started> started_;  // in this pass, before there were steps
+  std::vector<Step> steps_;       // empty until a reservation is needed; then steps_[0].at == now_
   // Answers of FreeUntil. Only a step that takes makes anything scarcer, so there is one for each of these.
   std::vector<Kept> kept_;
+  // What is free at the steps where the last requests found their place: the next ones need not add up all
+  // that is before.
+  std::vector<Kept> marks_;
   std::vector<bool> countable_reserved_;  // by node: memory or GPUs are reserved there at some time
 };
 
