@@ -260,6 +260,15 @@ TEST_F(Launch, DetachedJobsRunAndKeepTheirOutputInAFile) {
   EXPECT_EQ(Job(id)["state"].text(), "FAILED");
 }
 
+TEST_F(Launch, SaysThatTheOutputOfAnEndedRunIsNotKeptAndHowToKeepTheNext) {
+  ASSERT_EQ(Run({"run", "echo", "gone"}).code, 0);
+  const std::string id = cluster_->Query({"job", "list", "-a", "-n", "1"})["items"].list().at(0)["id"].text();
+  const Outcome outcome = Run({"job", "logs", id});
+  EXPECT_EQ(outcome.code, 3) << outcome.Text();
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("job " + id + " has ended"), HasSubstr("--output FILE"),
+                                 HasSubstr("--detach"), Not(HasSubstr("attach"))));
+}
+
 TEST_F(Launch, ShowsAnAttachedUserWhatAJobPrintsFromThenOn) {
   const std::string id =
       Detach({"-o", "att.out", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; echo late"});
