@@ -16,7 +16,8 @@ AllocationInfo FromProto(const v1::Allocation& in) {
           .component = in.component(),
           .cores = {in.cores().begin(), in.cores().end()},
           .tasks = in.tasks(),
-          .grant = in.grant()};
+          .grant = in.grant(),
+          .held = in.held()};
 }
 
 NamespaceInfo FromProto(const v1::Namespace& in) {

@@ -8,6 +8,11 @@
 namespace msa {
 namespace {
 
+// A job that has ended has no members any more.
+bool Holds(const JobRecord& job, const Allocation& allocation) {
+  return job.FindMember(allocation.member) != nullptr;
+}
+
 void ToProto(const Allocation& in, v1::Allocation& out) {
   out.set_node(in.node);
   out.set_module(in.module);
@@ -28,7 +33,8 @@ void ToProto(const wire::NamespaceReport& in, v1::Namespace& out) {
   out.set_grant(in.grant.value);
 }
 
-// Nodes of its components: held ones, or of a job that waits the least it needs.
+// As squeue and sacct count: those that it holds now, lent ones included; of a job that has ended all that it
+// had; of one that waits the least it needs.
 std::uint32_t CountNodes(const JobRecord& job) {
   if (job.allocations.empty()) {
     std::uint32_t nodes = 0;
@@ -37,7 +43,7 @@ std::uint32_t CountNodes(const JobRecord& job) {
   }
   std::set<std::string_view> names;
   for (const Allocation& allocation : job.allocations) {
-    if (allocation.grant == GrantId(0)) names.insert(allocation.node);
+    if (wire::IsFinal(job.state) || Holds(job, allocation)) names.insert(allocation.node);
   }
   return static_cast<std::uint32_t>(names.size());
 }
@@ -81,7 +87,11 @@ void ToProto(const JobView& view, JobDetail detail, v1::Job& out) {
     out.mutable_exit()->set_code(job.exit_code);
     if (job.state != JobState::kCompleted) out.mutable_exit()->set_message(job.reason);
   }
-  for (const Allocation& allocation : job.allocations) ToProto(allocation, *out.add_allocations());
+  for (const Allocation& allocation : job.allocations) {
+    v1::Allocation* const share = out.add_allocations();
+    ToProto(allocation, *share);
+    share->set_held(Holds(job, allocation));
+  }
   out.set_incarnation(job.incarnation.value);
   out.set_interactive(job.interactive);
   SetModules(job, out);
