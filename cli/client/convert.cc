@@ -1,5 +1,7 @@
 #include "client/convert.h"
 
+#include "msa/adapters/grpc/convert_spec_internal.h"
+
 namespace msa::cli {
 namespace {
 
@@ -8,19 +10,14 @@ std::vector<std::string> Strings(const Field& field) {
   return {field.begin(), field.end()};
 }
 
-template <class Field>
-void PutStrings(const std::vector<std::string>& in, Field* out) {
-  out->Reserve(static_cast<int>(in.size()));
-  for (const std::string& text : in) *out->Add() = text;
-}
-
 AllocationInfo FromProto(const v1::Allocation& in) {
   return {.node = in.node(),
           .module = in.module(),
           .component = in.component(),
           .cores = {in.cores().begin(), in.cores().end()},
           .tasks = in.tasks(),
-          .grant = in.grant()};
+          .grant = in.grant(),
+          .held = in.held()};
 }
 
 NamespaceInfo FromProto(const v1::Namespace& in) {
@@ -32,62 +29,6 @@ NamespaceInfo FromProto(const v1::Namespace& in) {
           .ended = in.ended(),
           .exit_code = in.exit_code(),
           .grant = in.grant()};
-}
-
-Component FromProto(const v1::Component& in) {
-  Component out;
-  out.resources = {.module = in.module(),
-                   .min_nodes = in.min_nodes(),
-                   .max_nodes = in.max_nodes(),
-                   .ntasks = in.ntasks(),
-                   .ntasks_per_node = in.ntasks_per_node(),
-                   .cpus_per_task = in.cpus_per_task(),
-                   .memory = Bytes(in.mem_bytes()),
-                   .gpus_per_node = in.gpus_per_node(),
-                   .nodelist = Strings(in.nodelist()),
-                   .exclude = Strings(in.exclude()),
-                   .exclusive = in.exclusive()};
-  out.argv = Strings(in.argv());
-  out.env = Strings(in.env());
-  out.cwd = in.cwd();
-  return out;
-}
-
-JobSpec FromProto(const v1::JobSpec& in) {
-  JobSpec out;
-  out.name = in.name();
-  for (const auto& component : in.components()) out.components.push_back(FromProto(component));
-  out.env = Strings(in.env());
-  out.cwd = in.cwd();
-  out.time_limit_s = in.time_limit_s();
-  out.stdio.out = in.stdio().out();
-  out.stdio.err = in.stdio().err();
-  out.stdio.in = in.stdio().in();
-  out.stdio.label = in.stdio().label();
-  out.stdio.append = in.stdio().append();
-  out.kill_policy = static_cast<wire::KillPolicy>(in.kill_policy());
-  out.no_bind = in.no_bind();
-  out.immediate_s = in.immediate_s();
-  out.oversubscribe = in.oversubscribe();
-  return out;
-}
-
-void ToProto(const Component& in, v1::Component& out) {
-  const ComponentRequest& ask = in.resources;
-  out.set_module(ask.module);
-  out.set_min_nodes(ask.min_nodes);
-  out.set_max_nodes(ask.max_nodes);
-  out.set_ntasks(ask.ntasks);
-  out.set_ntasks_per_node(ask.ntasks_per_node);
-  out.set_cpus_per_task(ask.cpus_per_task);
-  out.set_mem_bytes(ask.memory.value);
-  out.set_gpus_per_node(ask.gpus_per_node);
-  PutStrings(ask.nodelist, out.mutable_nodelist());
-  PutStrings(ask.exclude, out.mutable_exclude());
-  out.set_exclusive(ask.exclusive);
-  PutStrings(in.argv, out.mutable_argv());
-  PutStrings(in.env, out.mutable_env());
-  out.set_cwd(in.cwd);
 }
 
 }  // namespace
@@ -159,7 +100,7 @@ JobInfo FromProto(const v1::Job& in) {
   out.time_limit_s = in.time_limit_s();
   out.exit_code = in.exit().code();
   out.exit_message = in.exit().message();
-  if (in.has_spec()) out.spec = FromProto(in.spec());
+  if (in.has_spec()) out.spec = SpecFromProto(v1::JobSpec(in.spec()));
   for (const auto& allocation : in.allocations()) out.allocations.push_back(FromProto(allocation));
   for (const auto& space : in.namespaces()) out.namespaces.push_back(FromProto(space));
   out.incarnation = Incarnation(in.incarnation());
@@ -179,23 +120,6 @@ JobEvent FromProto(const v1::JobEvent& in) {
           .head_node = in.head_node(),
           .attach_address = in.attach_address(),
           .final = in.final()};
-}
-
-void ToProto(const JobSpec& in, v1::JobSpec& out) {
-  out.set_name(in.name);
-  for (const Component& component : in.components) ToProto(component, *out.add_components());
-  PutStrings(in.env, out.mutable_env());
-  out.set_cwd(in.cwd);
-  out.set_time_limit_s(in.time_limit_s);
-  out.mutable_stdio()->set_out(in.stdio.out);
-  out.mutable_stdio()->set_err(in.stdio.err);
-  out.mutable_stdio()->set_in(in.stdio.in);
-  out.mutable_stdio()->set_label(in.stdio.label);
-  out.mutable_stdio()->set_append(in.stdio.append);
-  out.set_kill_policy(static_cast<v1::KillPolicy>(in.kill_policy));
-  out.set_no_bind(in.no_bind);
-  out.set_immediate_s(in.immediate_s);
-  out.set_oversubscribe(in.oversubscribe);
 }
 
 }  // namespace msa::cli

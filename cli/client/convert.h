@@ -13,6 +13,5 @@ ModuleInfo FromProto(const v1::Module& in);
 NodeInfo FromProto(const v1::Node& in);
 JobInfo FromProto(const v1::Job& in);
 JobEvent FromProto(const v1::JobEvent& in);
-void ToProto(const JobSpec& in, v1::JobSpec& out);
 
 }  // namespace msa::cli

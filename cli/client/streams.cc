@@ -6,6 +6,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
 
+#include "msa/adapters/grpc/convert_spec_internal.h"
 #include "msa/base/mutex.h"
 #include "msa/v1/job.grpc.pb.h"
 #include "msa/v1/node.grpc.pb.h"

@@ -5,6 +5,7 @@
 
 #include <grpcpp/client_context.h>
 
+#include "msa/adapters/grpc/convert_spec_internal.h"
 #include "msa/v1/job.grpc.pb.h"
 #include "msa/v1/topology.grpc.pb.h"
 

@@ -75,6 +75,7 @@ struct AllocationInfo {
   std::vector<std::uint32_t> cores;
   std::uint32_t tasks = 0;
   std::uint64_t grant = 0;
+  bool held = false;
 };
 
 struct NamespaceInfo {

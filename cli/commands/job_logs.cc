@@ -48,9 +48,14 @@ Result<std::vector<std::string>> LogFiles(const JobInfo& job, bool errors) {
     return Error(Code::kNotFound, "job {} has written no file '{}' yet", job.id, own);
   }
   if (errors && job.spec && !job.spec->stdio.out.empty()) return LogFiles(job, false);
+  if (job.interactive && wire::IsFinal(job.state))
+    return Error(Code::kNotFound,
+                 "job {} has ended, and its output went to its 'msactl run' and is not kept; to keep that of "
+                 "the next, give --output FILE or --detach",
+                 job.id);
   if (job.interactive)
     return Error(Code::kNotFound,
-                 "job {} belongs to a 'msactl run', its output went there; 'msactl job attach {}' shows what "
+                 "job {} belongs to a 'msactl run', its output goes there; 'msactl job attach {}' shows what "
                  "comes from now on",
                  job.id, job.id);
   return Error(Code::kNotFound, "job {} has no output file", job.id);

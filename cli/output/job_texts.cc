@@ -14,10 +14,13 @@ namespace {
 
 Document TimeField(std::int64_t unix_ms) { return unix_ms == 0 ? Document() : Document(UtcTime(unix_ms)); }
 
+// The nodes that job.nodes counts.
 std::vector<std::string> NodesOf(const JobInfo& job) {
   std::vector<std::string> out;
   for (const AllocationInfo& allocation : job.allocations)
-    if (std::find(out.begin(), out.end(), allocation.node) == out.end()) out.push_back(allocation.node);
+    if ((allocation.held || wire::IsFinal(job.state)) &&
+        std::find(out.begin(), out.end(), allocation.node) == out.end())
+      out.push_back(allocation.node);
   return out;
 }
 
@@ -89,9 +92,13 @@ Document::Object JobFields(const JobInfo& job) {
 }
 
 Document AllocationDocument(const AllocationInfo& allocation) {
-  return Document::Object{{"node", allocation.node},           {"module", allocation.module},
-                          {"component", allocation.component}, {"cores", Document::ListOf(allocation.cores)},
-                          {"tasks", allocation.tasks},         {"grant", allocation.grant}};
+  return Document::Object{{"node", allocation.node},
+                          {"module", allocation.module},
+                          {"component", allocation.component},
+                          {"cores", Document::ListOf(allocation.cores)},
+                          {"tasks", allocation.tasks},
+                          {"grant", allocation.grant},
+                          {"held", allocation.held}};
 }
 
 Document NamespaceDocument(const NamespaceInfo& space) {
@@ -247,9 +254,12 @@ Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
       "output", job.stdout_path.empty() ? (job.interactive ? "to its msactl run" : "-") : job.stdout_path);
   if (!job.stderr_path.empty() && job.stderr_path != job.stdout_path)
     lines.emplace_back("errors", job.stderr_path);
+  lines.emplace_back("node count", fmt::format("{}", job.nodes));
   Document::Array allocations;
   for (const AllocationInfo& allocation : job.allocations) {
-    const std::string grant = allocation.grant == 0 ? "" : fmt::format("  grant {}", allocation.grant);
+    std::string grant = allocation.grant == 0 ? "" : fmt::format("  grant {}", allocation.grant);
+    if (!allocation.held && !wire::IsFinal(job.state))
+      grant += allocation.grant == 0 ? "  lost" : ", given back";
     lines.emplace_back("nodes",
                        fmt::format("{} ({})  cores {}  {}{}", allocation.node, allocation.module,
                                    Ranges(allocation.cores), Count(allocation.tasks, "task"), grant));

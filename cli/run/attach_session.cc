@@ -18,7 +18,8 @@ constexpr std::uint64_t kAckBytes = 256u << 10;
 constexpr Millis kAckDelay{20};
 // Twice this at most until a prompt shows; the rest of a line that was cut follows within it.
 constexpr Millis kIdleLine{50};
-constexpr std::size_t kNoticesKept = 16;
+// Of a job that dies on all its nodes each tells its part, and the first is the one told as the job's end.
+constexpr std::size_t kNoticesKept = 4096;
 // What a slow reader of ours may let pile up here.
 constexpr std::size_t kPauseAbove = wire::kStdioWindowBytes;
 constexpr std::size_t kResumeBelow = wire::kStdioWindowBytes / 4;

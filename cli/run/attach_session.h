@@ -105,7 +105,7 @@ class AttachSession {
   std::optional<TimerId> retry_timer_;
   std::optional<TimerId> ack_timer_;
   std::optional<TimerId> idle_timer_;
-  std::deque<std::string> notices_;  // the last few
+  std::deque<std::string> notices_;  // the last ones
   bool hushed_ = false;
 };
 

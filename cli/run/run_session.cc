@@ -306,12 +306,15 @@ int RunSession::JobExitCode() const {
 
 std::string RunSession::EndText() const {
   if (silent_end_) return "";
-  const bool told = end_ && attach_->HasSaid(end_->message);
-  if (end_ && !end_->message.empty()) return told ? "" : end_->message;
-  if (!final_ || job_->state == JobState::kCompleted) return "";
-  if (!job_->exit_message.empty()) return job_->exit_message;
-  return job_->reason.empty() ? fmt::format("{} ended as {}", JobName(), StateName(job_->state))
-                              : job_->reason;
+  std::string text;
+  if (end_ && !end_->message.empty()) {
+    text = end_->message;
+  } else if (final_ && job_->state != JobState::kCompleted) {
+    text = !job_->exit_message.empty() ? job_->exit_message : job_->reason;
+    if (text.empty()) text = fmt::format("{} ended as {}", JobName(), StateName(job_->state));
+  }
+  // The session may have broken after a notice said it and before its own end did.
+  return attach_->HasSaid(text) ? "" : text;
 }
 
 void RunSession::Finish() {

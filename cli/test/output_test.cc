@@ -243,6 +243,44 @@ TEST(JobTexts, ShowNamespacesAsATree) {
   EXPECT_FALSE(Render(JobDetails(job, 0), {.format = Format::kCsv}).ok());
 }
 
+// A job of cn0 and bn0 that has given cn1 back.
+JobInfo Shrunk() {
+  JobInfo job;
+  job.id = JobId(7);
+  job.state = JobState::kRunning;
+  job.nodes = 2;
+  job.allocations = {{.node = "cn0", .module = "cluster", .cores = {0, 1}, .tasks = 2, .held = true},
+                     {.node = "bn0", .module = "booster", .cores = {0}, .tasks = 1, .held = true},
+                     {.node = "cn1", .module = "cluster", .cores = {0}, .grant = 1}};
+  return job;
+}
+
+TEST(JobTexts, ListTheNodesThatTheJobHoldsNow) {
+  const JobInfo job = Shrunk();
+  const std::string table = Render(JobListing({job}, 0), {});
+  EXPECT_THAT(table, HasSubstr("cn0,bn0"));
+  EXPECT_THAT(table, Not(HasSubstr("cn1")));
+  const std::string json = Render(JobListing({job}, 0), {.format = Format::kJson});
+  EXPECT_THAT(json, Not(HasSubstr("cn1")));
+  const auto text = Render(JobDetails(job, 0), {});
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, HasSubstr("node count: 2\n"));
+  EXPECT_THAT(*text, HasSubstr("bn0 (booster)  cores 0  1 task\n"));
+  EXPECT_THAT(*text, HasSubstr("cn1 (cluster)  cores 0  0 tasks  grant 1, given back\n"));
+}
+
+TEST(JobTexts, ListAllTheNodesThatAnEndedJobHad) {
+  JobInfo job = Shrunk();
+  job.state = JobState::kCompleted;
+  job.nodes = 3;
+  for (AllocationInfo& share : job.allocations) share.held = false;
+  const std::string table = Render(JobListing({job}, 0), {});
+  EXPECT_THAT(table, HasSubstr("cn[0-1],bn0"));
+  const auto text = Render(JobDetails(job, 0), {});
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, HasSubstr("cn1 (cluster)  cores 0  0 tasks  grant 1\n"));
+}
+
 std::vector<NodeInfo> Nodes(const std::string& module, const std::string& prefix, std::uint32_t count,
                             std::uint32_t cores) {
   std::vector<NodeInfo> out;

@@ -193,6 +193,26 @@ TEST_F(Faults, KillingANodeDaemonAtAnyMomentOfALaunchLosesNothing) {
   }
 }
 
+// Each node daemon dies at its second launch, and so again at every second one after that.
+class LostLaunch : public testing::TestWithParam<const char*> {};
+
+TEST_P(LostLaunch, ANodeDaemonThatDiesWithALaunchInItsHandsCostsTheJobNothing) {
+  auto cluster = MiniCluster::Start({.env = {{"MSA_FAULT", std::string(GetParam()) + "=kill@2"}}});
+  ASSERT_TRUE(cluster.ok()) << cluster.status().message();
+  const pid_t before = (*cluster)->Daemon("noded-cn0");
+  for (int run = 0; run < 3; ++run) {
+    const Outcome outcome = (*cluster)->Run(
+        {"run", "-m", "cluster", "-N", "2", "-n", "2", "sh", "-c", "echo $MSA_RANK; exit 7"}, 30s);
+    EXPECT_EQ(outcome.code, 7) << "run " << run << "\n" << outcome.Text();
+    EXPECT_THAT(Sorted(Lines(outcome.out)), testing::ElementsAre("0", "1"));
+  }
+  EXPECT_NE((*cluster)->Daemon("noded-cn0"), before) << "the fault point was not reached";
+}
+
+// Before anything of the launch is on disk, and when its record is but the job daemon has not got it.
+INSTANTIATE_TEST_SUITE_P(Points, LostLaunch, testing::Values("noded.start_job", "noded.launch.recorded"),
+                         [](const auto& point) { return point.index == 0 ? "Received" : "Recorded"; });
+
 TEST_F(Faults, ANodeThatStaysAwayIsDownWithAReasonAndComesBackByItself) {
   const std::string id = Detach({"-m", "dam", "-o", "none", ProgramPath("task"), "stubborn"});
   ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));

@@ -99,6 +99,28 @@ TEST_F(Launch, SaysThatAProgramIsNotThere) {
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("no-such-program"), HasSubstr("not found")));
 }
 
+TEST_F(Launch, TellsEachFailureOnceHoweverManyTasksMeetIt) {
+  const std::vector<std::string> two_nodes = {"run", "-m", "cluster", "-N", "2", "-n", "4"};
+  const auto errors = [&](const std::vector<std::string>& program, int code) {
+    std::vector<std::string> arguments = two_nodes;
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.Text();
+    return Sorted(Lines(outcome.err));
+  };
+  // More than once: what is said by a notice, at the session's end and by the controller comes in any order.
+  for (int i = 0; i < 5; ++i) {
+    const auto missing = errors({"./no-such-program"}, 127);
+    ASSERT_EQ(missing.size(), 1u) << testing::PrintToString(missing);
+    EXPECT_THAT(missing[0], AllOf(HasSubstr("no-such-program"), HasSubstr("not found")));
+    EXPECT_THAT(errors({"sh", "-c", "kill -SEGV $$"}, 128 + SIGSEGV),
+                testing::ElementsAre("msactl: cn0: tasks 0-1: Segmentation fault",
+                                     "msactl: cn1: tasks 2-3: Segmentation fault"));
+    EXPECT_THAT(errors({"sh", "-c", "[ $MSA_RANK != 2 ] || kill -SEGV $$"}, 128 + SIGSEGV),
+                testing::ElementsAre("msactl: cn1: task 2: Segmentation fault"));
+  }
+}
+
 TEST_F(Launch, SaysThatAProgramIsNotExecutable) {
   cluster_->scratch().Write("plain", "text", 0644);
   const Outcome outcome = Run({"run", "./plain"});
@@ -236,6 +258,15 @@ TEST_F(Launch, DetachedJobsRunAndKeepTheirOutputInAFile) {
   EXPECT_THAT(Run({"job", "logs", id}).out,
               AllOf(HasSubstr("rank 0\n"), HasSubstr("rank 1\n"), HasSubstr("exit code 4")));
   EXPECT_EQ(Job(id)["state"].text(), "FAILED");
+}
+
+TEST_F(Launch, SaysThatTheOutputOfAnEndedRunIsNotKeptAndHowToKeepTheNext) {
+  ASSERT_EQ(Run({"run", "echo", "gone"}).code, 0);
+  const std::string id = cluster_->Query({"job", "list", "-a", "-n", "1"})["items"].list().at(0)["id"].text();
+  const Outcome outcome = Run({"job", "logs", id});
+  EXPECT_EQ(outcome.code, 3) << outcome.Text();
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("job " + id + " has ended"), HasSubstr("--output FILE"),
+                                 HasSubstr("--detach"), Not(HasSubstr("attach"))));
 }
 
 TEST_F(Launch, ShowsAnAttachedUserWhatAJobPrintsFromThenOn) {

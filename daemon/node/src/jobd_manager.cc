@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "msa/adapters/process/files.h"
+#include "msa/base/fault.h"
 
 namespace msa::node {
 
@@ -87,6 +88,7 @@ void JobdManager::Give(Jobd& jobd, Waiting waiting) {
   // On disk before the job daemon has it: a node daemon that is killed now finds the job again.
   if (const Status saved = SaveRecord(options_.paths, record); !saved.ok())
     spdlog::error("job {}: {}; a restart of the node daemon would lose it", record.job, saved.message());
+  (void)Fault("noded.launch.recorded");
   jobd.channel->Send(wire::Pack(wire::LaunchJob::kType, 0, record.launch));
   for (const wire::Frame& frame : waiting.undelivered)
     jobd.channel->Send(wire::Pack(frame.type, frame.id, frame.payload));

@@ -8,50 +8,9 @@
 namespace msa {
 namespace {
 
-template <class Field>
-std::vector<std::string> TakeStrings(Field* field) {
-  return {std::make_move_iterator(field->begin()), std::make_move_iterator(field->end())};
-}
-
-template <class Field>
-void PutStrings(const std::vector<std::string>& in, Field* out) {
-  out->Assign(in.begin(), in.end());
-}
-
-Component ComponentFromProto(v1::Component&& in) {
-  Component out;
-  out.resources = {.module = std::move(*in.mutable_module()),
-                   .min_nodes = in.min_nodes(),
-                   .max_nodes = in.max_nodes(),
-                   .ntasks = in.ntasks(),
-                   .ntasks_per_node = in.ntasks_per_node(),
-                   .cpus_per_task = in.cpus_per_task(),
-                   .memory = Bytes(in.mem_bytes()),
-                   .gpus_per_node = in.gpus_per_node(),
-                   .nodelist = TakeStrings(in.mutable_nodelist()),
-                   .exclude = TakeStrings(in.mutable_exclude()),
-                   .exclusive = in.exclusive()};
-  out.argv = TakeStrings(in.mutable_argv());
-  out.env = TakeStrings(in.mutable_env());
-  out.cwd = std::move(*in.mutable_cwd());
-  return out;
-}
-
-void ToProto(const Component& in, v1::Component& out) {
-  out.set_module(in.resources.module);
-  out.set_min_nodes(in.resources.min_nodes);
-  out.set_max_nodes(in.resources.max_nodes);
-  out.set_ntasks(in.resources.ntasks);
-  out.set_ntasks_per_node(in.resources.ntasks_per_node);
-  out.set_cpus_per_task(in.resources.cpus_per_task);
-  out.set_mem_bytes(in.resources.memory.value);
-  out.set_gpus_per_node(in.resources.gpus_per_node);
-  PutStrings(in.resources.nodelist, out.mutable_nodelist());
-  PutStrings(in.resources.exclude, out.mutable_exclude());
-  out.set_exclusive(in.resources.exclusive);
-  PutStrings(in.argv, out.mutable_argv());
-  PutStrings(in.env, out.mutable_env());
-  out.set_cwd(in.cwd);
+// A job that has ended has no members any more.
+bool Holds(const JobRecord& job, const Allocation& allocation) {
+  return job.FindMember(allocation.member) != nullptr;
 }
 
 void ToProto(const Allocation& in, v1::Allocation& out) {
@@ -67,14 +26,15 @@ void ToProto(const wire::NamespaceReport& in, v1::Namespace& out) {
   out.set_name(in.nspace);
   out.set_parent(in.parent);
   out.set_size(in.size);
-  PutStrings(in.nodes, out.mutable_nodes());
+  out.mutable_nodes()->Assign(in.nodes.begin(), in.nodes.end());
   out.set_command(in.command);
   out.set_ended(in.ended);
   out.set_exit_code(in.exit_code);
   out.set_grant(in.grant.value);
 }
 
-// Nodes of its components: held ones, or of a job that waits the least it needs.
+// As squeue and sacct count: those that it holds now, lent ones included; of a job that has ended all that it
+// had; of one that waits the least it needs.
 std::uint32_t CountNodes(const JobRecord& job) {
   if (job.allocations.empty()) {
     std::uint32_t nodes = 0;
@@ -83,7 +43,7 @@ std::uint32_t CountNodes(const JobRecord& job) {
   }
   std::set<std::string_view> names;
   for (const Allocation& allocation : job.allocations) {
-    if (allocation.grant == GrantId(0)) names.insert(allocation.node);
+    if (wire::IsFinal(job.state) || Holds(job, allocation)) names.insert(allocation.node);
   }
   return static_cast<std::uint32_t>(names.size());
 }
@@ -107,41 +67,7 @@ Result<JobSpec> JobSpecFromProto(v1::JobSpec&& in) {
     return Error(Code::kInvalidArgument, "{} components; at most {} are possible", in.components_size(),
                  kMaxComponents);
   }
-  JobSpec out;
-  out.name = std::move(*in.mutable_name());
-  for (v1::Component& component : *in.mutable_components()) {
-    out.components.push_back(ComponentFromProto(std::move(component)));
-  }
-  out.env = TakeStrings(in.mutable_env());
-  out.cwd = std::move(*in.mutable_cwd());
-  out.time_limit_s = in.time_limit_s();
-  out.stdio = {.out = in.stdio().out(),
-               .err = in.stdio().err(),
-               .in = in.stdio().in(),
-               .label = in.stdio().label(),
-               .append = in.stdio().append()};
-  out.kill_policy = static_cast<wire::KillPolicy>(in.kill_policy());
-  out.no_bind = in.no_bind();
-  out.immediate_s = in.immediate_s();
-  out.oversubscribe = in.oversubscribe();
-  return out;
-}
-
-void ToProto(const JobSpec& spec, v1::JobSpec& out) {
-  out.set_name(spec.name);
-  for (const Component& component : spec.components) ToProto(component, *out.add_components());
-  PutStrings(spec.env, out.mutable_env());
-  out.set_cwd(spec.cwd);
-  out.set_time_limit_s(spec.time_limit_s);
-  out.mutable_stdio()->set_out(spec.stdio.out);
-  out.mutable_stdio()->set_err(spec.stdio.err);
-  out.mutable_stdio()->set_in(spec.stdio.in);
-  out.mutable_stdio()->set_label(spec.stdio.label);
-  out.mutable_stdio()->set_append(spec.stdio.append);
-  out.set_kill_policy(static_cast<v1::KillPolicy>(spec.kill_policy));
-  out.set_no_bind(spec.no_bind);
-  out.set_immediate_s(spec.immediate_s);
-  out.set_oversubscribe(spec.oversubscribe);
+  return SpecFromProto(std::move(in));
 }
 
 void ToProto(const JobView& view, JobDetail detail, v1::Job& out) {
@@ -161,7 +87,11 @@ void ToProto(const JobView& view, JobDetail detail, v1::Job& out) {
     out.mutable_exit()->set_code(job.exit_code);
     if (job.state != JobState::kCompleted) out.mutable_exit()->set_message(job.reason);
   }
-  for (const Allocation& allocation : job.allocations) ToProto(allocation, *out.add_allocations());
+  for (const Allocation& allocation : job.allocations) {
+    v1::Allocation* const share = out.add_allocations();
+    ToProto(allocation, *share);
+    share->set_held(Holds(job, allocation));
+  }
   out.set_incarnation(job.incarnation.value);
   out.set_interactive(job.interactive);
   SetModules(job, out);

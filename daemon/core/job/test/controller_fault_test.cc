@@ -111,6 +111,66 @@ TEST_F(ControllerFault, ALaunchThatWasNotDeliveredIsSentAgain) {
   EXPECT_EQ(h.State(id), JobState::kStarting);
 }
 
+TEST_F(ControllerFault, ALaunchThatANodeLostIsSentAgainToThatNodeAloneAndAsOftenAsItTakes) {
+  const JobId id = h.MustSubmit(Harness::Spec("booster", 2, 2));
+  for (int life = 0; life < 3; ++life) {
+    Lose("bn1");
+    h.Clear();
+    h.Register("bn1");
+    h.Live(Millis(3000));
+    const auto starts = h.Sent<effect::SendStartJob>();
+    ASSERT_EQ(starts.size(), 1u);
+    EXPECT_EQ(std::tuple(starts[0].node, starts[0].job, starts[0].self_index, starts[0].launch->incarnation),
+              std::tuple("bn1", id, 1u, Incarnation(1)));
+  }
+  h.Register("bn1", {Jobd(id, 1, false)});
+  h.Clear();
+  h.Live(Millis(5000));
+  EXPECT_TRUE(h.Sent<effect::SendStartJob>().empty()) << "it is there now";
+  EXPECT_EQ(h.State(id), JobState::kStarting);
+}
+
+TEST_F(ControllerFault, ALaunchThatCannotBeSentAgainBecauseTheNodeIsGoneOnceMoreFollowsWhenItIsBack) {
+  const JobId id = h.MustSubmit(Harness::Spec("dam", 1));
+  Lose("dn0");
+  h.Register("dn0");
+  Lose("dn0");
+  h.Live(Millis(3000));
+  h.Clear();
+  h.Register("dn0");
+  h.Live(Millis(3000));
+  EXPECT_EQ(h.Sent<effect::SendStartJob>().size(), 1u);
+  EXPECT_EQ(h.State(id), JobState::kStarting);
+}
+
+TEST_F(ControllerFault, AJobThatEndsWhileItsLaunchIsLostIsNotLaunchedAgain) {
+  const JobId id = h.MustSubmit(Harness::Spec("dam", 1));
+  Lose("dn0");
+  h.On(event::Cancel{.caller = kAda, .job = id, .reason = "", .now = false, .reply = 1});
+  h.Clear();
+  h.Register("dn0");
+  h.Live(Millis(3000));
+  EXPECT_TRUE(h.Sent<effect::SendStartJob>().empty());
+  EXPECT_EQ(h.State(id), JobState::kCancelled);
+  EXPECT_EQ(h.CoresUsed(), 0u);
+}
+
+TEST_F(ControllerFault, ARunningJobThatANodeBesidesTheHeadsDoesNotReportEndsAsNodeFailWithTheReason) {
+  const JobId id = h.MustRun(Harness::Spec("booster", 2, 2));
+  Lose("bn1");
+  h.Register("bn1");
+  h.Clear();
+  h.Live(Millis(3000));
+  EXPECT_EQ(h.State(id), JobState::kEnding);
+  ASSERT_EQ(h.ToJobd<wire::CancelJob>("bn0").size(), 1u);
+  EXPECT_TRUE(h.Sent<effect::SendStartJob>().empty()) << "its tasks have died with their job daemon";
+  // Its head says nothing more: it ends all the same.
+  h.Live(Millis(20000));
+  EXPECT_EQ(h.State(id), JobState::kNodeFail);
+  EXPECT_NE(h.Reason(id).find("job daemon of job 1 on bn1 is gone"), std::string::npos) << h.Reason(id);
+  EXPECT_EQ(h.CoresUsed(), 0u);
+}
+
 TEST_F(ControllerFault, ARunningJobsDaemonThatIsMissingIsGivenAMomentAndThenJudged) {
   const JobId id = h.MustRun(Harness::Spec("dam", 1));
   Lose("dn0");

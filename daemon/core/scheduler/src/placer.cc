@@ -1,7 +1,7 @@
 #include "placer.h"
 
 #include <algorithm>
-#include <functional>
+#include <limits>
 #include <numeric>
 
 namespace msa {
@@ -26,23 +26,87 @@ std::uint32_t TasksAtWidth(const ComponentRequest& component, std::uint32_t widt
   return component.ntasks != 0 ? component.ntasks : width * std::max(1u, component.ntasks_per_node);
 }
 
+std::uint32_t PerNode(const ComponentRequest& c) {
+  return c.ntasks_per_node == 0 ? kNoLimit : c.ntasks_per_node;
+}
+
 }  // namespace
 
-struct Placer::Work {
-  const JobRequest& request;
-  const FreeSet& before;  // what was free before this job took anything
-  FreeSet free;
-  Placement placement;
+// How many nodes hold how many tasks of a component: all that decides whether it fits.
+class Placer::Sizes {
+ public:
+  void Add(std::uint32_t tasks, std::uint32_t nodes) {
+    if (tasks == 0 || nodes == 0) return;
+    if (tasks >= nodes_.size()) nodes_.resize(tasks + 1, 0);
+    nodes_[tasks] += nodes;
+    total_ += nodes;
+  }
+  std::uint32_t total() const { return total_; }
+  std::uint32_t largest() const { return nodes_.empty() ? 0 : static_cast<std::uint32_t>(nodes_.size()) - 1; }
+  std::uint32_t nodes(std::uint32_t tasks) const { return nodes_[tasks]; }
+  std::uint32_t AtLeast(std::uint32_t tasks) const {
+    std::uint32_t nodes = 0;
+    for (std::uint32_t t = tasks; t < nodes_.size(); ++t) nodes += nodes_[t];
+    return nodes;
+  }
+  // Tasks that the `width` nodes with the most room hold.
+  std::uint64_t Hold(std::uint32_t width) const {
+    std::uint64_t held = 0;
+    for (std::uint32_t t = largest(); t > 0 && width > 0; --t) {
+      const std::uint32_t n = std::min(width, nodes_[t]);
+      held += std::uint64_t{n} * t;
+      width -= n;
+    }
+    return held;
+  }
+  // The fewest nodes, `width` at least and `most` at most, that hold `tasks`; `most`, or all, if none do.
+  std::uint32_t Needed(std::uint32_t tasks, std::uint32_t width, std::uint32_t most) const {
+    std::uint64_t held = 0;
+    std::uint32_t needed = 0;
+    for (std::uint32_t t = largest(); t > 0; --t) {
+      const std::uint64_t lacking = held < tasks ? tasks - held : 0;
+      const std::uint64_t for_tasks = (lacking + t - 1) / t;
+      const std::uint64_t for_width = width > needed ? width - needed : 0;
+      const std::uint64_t want =
+          std::min<std::uint64_t>(most > needed ? most - needed : 0, std::max(for_tasks, for_width));
+      const auto n = static_cast<std::uint32_t>(std::min<std::uint64_t>(nodes_[t], want));
+      held += std::uint64_t{n} * t;
+      needed += n;
+      if (n == want) break;
+    }
+    return needed;
+  }
+
+ private:
+  std::vector<std::uint32_t> nodes_;  // by tasks
+  std::uint32_t total_ = 0;
 };
 
-Placer::Placer(const SystemTopology& topology, const CoreLayout& layout, std::vector<bool> usable)
-    : topology_(topology), layout_(layout), usable_(std::move(usable)) {
-  usable_.resize(topology.nodes.size(), false);
-  std::unordered_map<std::uint32_t, std::string_view> module_names;
-  for (const Module& module : topology.modules) module_names.emplace(module.id.value, module.name);
+struct Placer::Work {
+  // What earlier components of the job have taken of a node.
+  struct Taken {
+    std::uint32_t cores = 0;
+    std::uint32_t gpus = 0;
+    std::uint64_t memory = 0;
+  };
+  const JobRequest& request;
+  const FreeSet& free;
+  std::vector<Taken> taken;  // by node; empty: nothing yet
+  struct Share {
+    NodeShare share;  // without its cores
+    std::uint32_t cores = 0;
+  };
+  std::vector<Share> shares;  // in the order in which they choose their cores
+};
+
+Placer::Placer(const SystemTopology& topology, const CoreLayout& layout) : layout_(layout) {
+  for (std::uint32_t m = 0; m < topology.modules.size(); ++m)
+    module_by_name_.emplace(topology.modules[m].name, m);
+  nodes_by_module_.resize(topology.modules.size());
+  node_by_name_.reserve(topology.nodes.size());
   for (std::uint32_t n = 0; n < topology.nodes.size(); ++n) {
     node_by_name_.emplace(topology.nodes[n].name, n);
-    if (usable_[n]) nodes_by_module_[module_names[topology.nodes[n].module.value]].push_back(n);
+    if (layout.usable[n]) nodes_by_module_[layout.module[n]].push_back(n);
   }
 }
 
@@ -52,14 +116,21 @@ std::optional<std::uint32_t> Placer::Find(std::string_view name) const {
   return it->second;
 }
 
+std::optional<std::uint32_t> Placer::WholeModule(const ComponentRequest& component) const {
+  if (!component.nodelist.empty() || !component.exclude.empty()) return std::nullopt;
+  const auto it = module_by_name_.find(component.module);
+  if (it == module_by_name_.end()) return std::nullopt;
+  return it->second;
+}
+
 std::vector<std::uint32_t> Placer::Candidates(const ComponentRequest& component) const {
   std::vector<std::uint32_t> nodes;
   if (!component.nodelist.empty()) {
     for (const std::string& name : component.nodelist)
-      if (const auto node = Find(name); node && usable_[*node]) nodes.push_back(*node);
+      if (const auto node = Find(name); node && usable(*node)) nodes.push_back(*node);
     std::sort(nodes.begin(), nodes.end());
-  } else if (const auto it = nodes_by_module_.find(component.module); it != nodes_by_module_.end()) {
-    nodes = it->second;
+  } else if (const auto it = module_by_name_.find(component.module); it != module_by_name_.end()) {
+    nodes = nodes_by_module_[it->second];
   }
   if (component.exclude.empty()) return nodes;
   std::vector<std::uint32_t> excluded;
@@ -71,15 +142,21 @@ std::vector<std::uint32_t> Placer::Candidates(const ComponentRequest& component)
   return nodes;
 }
 
-std::vector<Placer::Room> Placer::RoomFor(const Work& work, std::size_t component) const {
-  const ComponentRequest& c = work.request.components[component];
-  const std::uint32_t per_node = c.ntasks_per_node == 0 ? kNoLimit : c.ntasks_per_node;
+std::vector<Placer::Room> Placer::RoomFor(const Work& work, const ComponentRequest& c) const {
+  const std::uint32_t per_node = PerNode(c);
+  std::vector<std::uint32_t> named;
+  const auto module = WholeModule(c);
+  if (!module) named = Candidates(c);
+  const std::vector<std::uint32_t>& candidates = module ? nodes_by_module_[*module] : named;
   std::vector<Room> rooms;
-  for (const std::uint32_t node : Candidates(c)) {
-    const std::uint32_t free = work.free.FreeCores(node);
-    if (free == 0 || work.free.memory(node) < c.memory.value || work.free.gpus(node) < c.gpus_per_node)
-      continue;
-    if (c.exclusive && !work.before.WhollyFree(node)) continue;
+  rooms.reserve(candidates.size());
+  for (const std::uint32_t node : candidates) {
+    const Work::Taken taken = work.taken.empty() ? Work::Taken{} : work.taken[node];
+    const std::uint32_t free = work.free.FreeCores(node) - taken.cores;
+    if (free == 0) continue;
+    if (work.free.memory_limited(node) && work.free.memory(node) - taken.memory < c.memory.value) continue;
+    if (work.free.gpus(node) - taken.gpus < c.gpus_per_node) continue;
+    if (c.exclusive && !work.free.WhollyFree(node)) continue;
     std::uint32_t tasks = free / c.cpus_per_task;
     // Sized by the whole node: the tasks share what is free of it.
     if (work.request.oversubscribe) tasks = std::max(1u, layout_.cores[node] / c.cpus_per_task);
@@ -89,42 +166,54 @@ std::vector<Placer::Room> Placer::RoomFor(const Work& work, std::size_t componen
   return rooms;
 }
 
-// Exactly `width` nodes that together hold the tasks, ascending by node; empty if there are none such.
-std::vector<Placer::Room> Placer::Choose(const ComponentRequest& component, std::vector<Room> rooms,
-                                         std::uint32_t width) const {
-  if (rooms.size() < width) return {};
-  const std::uint32_t tasks = TasksAtWidth(component, width);
-  const std::uint32_t each = (tasks + width - 1) / width;
+// Nothing but its free cores tells one node of its module from another.
+bool Placer::AnyNodeWillDo(const Work& work, const ComponentRequest& c) const {
+  return work.taken.empty() && !work.request.oversubscribe && !c.exclusive && c.memory.value == 0 &&
+         c.gpus_per_node == 0 && WholeModule(c).has_value();
+}
+
+// By the counts of its module: exact if any node will do, else at least what there is. nullopt: these counts
+// say nothing.
+std::optional<Placer::Sizes> Placer::SizesOf(const JobRequest& request, const ComponentRequest& c,
+                                             const std::vector<std::uint32_t>& by_free) const {
+  const auto module = WholeModule(c);
+  if (!module || request.oversubscribe) return std::nullopt;
+  const FreeSet::Counts counts = FreeSet::CountsIn(layout_, by_free, *module);
+  Sizes sizes;
+  const std::uint32_t least = std::max(c.cpus_per_task, c.exclusive ? layout_.least_cores[*module] : 1);
+  for (std::uint32_t free = counts.size; free-- > least;)
+    sizes.Add(std::min(free / c.cpus_per_task, PerNode(c)), counts.nodes[free]);
+  return sizes;
+}
+
+// The nodes that hold the tasks on `width` nodes, which `sizes` says exist; ascending by node.
+std::vector<Placer::Room> Placer::Choose(const std::vector<Room>& rooms, const Sizes& sizes,
+                                         std::uint32_t tasks, std::uint32_t width) {
   // Best fit: the fullest nodes that still hold an even share keep the emptier ones whole for others.
-  std::vector<Room> chosen;
-  for (const Room& room : rooms)
-    if (room.tasks >= each) chosen.push_back(room);
-  const bool even = chosen.size() >= width;
-  if (!even) chosen = std::move(rooms);
-  const auto fuller = [](const Room& a, const Room& b) {
-    return std::tie(a.tasks, a.node) < std::tie(b.tasks, b.node);
-  };
-  const auto emptier = [](const Room& a, const Room& b) {
-    return std::tuple(~a.tasks, a.node) < std::tuple(~b.tasks, b.node);
-  };
-  if (even) {
-    std::nth_element(chosen.begin(), chosen.begin() + (width - 1), chosen.end(), fuller);
-  } else {
-    std::nth_element(chosen.begin(), chosen.begin() + (width - 1), chosen.end(), emptier);
+  const std::uint32_t each = (tasks + width - 1) / width;
+  const bool even = sizes.AtLeast(each) >= width;
+  // The room of the last node chosen, and how many with that room are.
+  std::uint32_t edge = even ? each : sizes.largest();
+  std::uint32_t ties = width;
+  while (sizes.nodes(edge) < ties) {
+    ties -= sizes.nodes(edge);
+    edge += even ? 1 : -1;
   }
-  chosen.resize(width);
-  std::sort(chosen.begin(), chosen.end(), [](const Room& a, const Room& b) { return a.node < b.node; });
+  std::vector<Room> chosen;
+  chosen.reserve(width);
+  for (const Room& room : rooms) {
+    const bool inside = even ? room.tasks >= each && room.tasks < edge : room.tasks > edge;
+    if (!inside && (room.tasks != edge || ties == 0)) continue;
+    if (!inside) --ties;
+    chosen.push_back(room);
+  }
   return chosen;
 }
 
 // Tasks go round the nodes one at a time, as Slurm's block layout counts them; ranks are consecutive on each
-// node.
-static bool Deal(std::vector<std::uint32_t>& counts, const std::vector<std::uint32_t>& room,
-                 std::uint32_t tasks) {
-  std::uint64_t total = 0;
-  for (const std::uint32_t r : room) total += r;
-  if (total < tasks) return false;
-  counts.assign(room.size(), 0);
+// node. The room suffices.
+static std::vector<std::uint32_t> Deal(const std::vector<std::uint32_t>& room, std::uint32_t tasks) {
+  std::vector<std::uint32_t> counts(room.size(), 0);
   while (tasks > 0) {
     for (std::size_t i = 0; i < room.size() && tasks > 0; ++i) {
       if (counts[i] == room[i]) continue;
@@ -132,112 +221,154 @@ static bool Deal(std::vector<std::uint32_t>& counts, const std::vector<std::uint
       --tasks;
     }
   }
-  return true;
+  return counts;
 }
 
-// The fewest nodes, `width` at least, that hold the tasks; 0: there are none.
-std::uint32_t Placer::WidthFor(const Work& work, const ComponentRequest& c, const std::vector<Room>& rooms,
-                               std::uint32_t width) {
-  std::vector<std::uint32_t> sizes;
-  sizes.reserve(rooms.size());
-  for (const Room& room : rooms) sizes.push_back(room.tasks);
-  std::sort(sizes.begin(), sizes.end(), std::greater<>());
-  std::uint64_t held = 0;
-  std::uint32_t needed = 0;
-  while (needed < sizes.size() && needed < c.max_nodes && (held < c.ntasks || needed < width))
-    held += sizes[needed++];
-  if (needed < width) return 0;
-  if (held < c.ntasks && !work.request.oversubscribe) return 0;
-  return needed;
+// The nodes that the component takes if `width` are the least; 0: it does not fit.
+std::uint32_t Placer::WidthIn(const Sizes& sizes, const JobRequest& request, const ComponentRequest& c,
+                              std::uint32_t width) {
+  const bool ranged = c.ntasks != 0 && width < c.max_nodes;
+  const std::uint32_t w = ranged ? sizes.Needed(c.ntasks, width, c.max_nodes) : width;
+  if (w == 0 || w < width || sizes.total() < w) return 0;
+  const std::uint32_t tasks = TasksAtWidth(c, w);
+  const std::uint64_t holds = !request.oversubscribe   ? sizes.Hold(w)
+                              : c.ntasks_per_node == 0 ? kNoLimit
+                                                       : std::uint64_t{w} * c.ntasks_per_node;
+  return holds >= tasks && tasks >= w ? w : 0;
 }
 
-bool Placer::PlaceComponent(Work& work, std::size_t index, std::uint32_t width) const {
-  const ComponentRequest& c = work.request.components[index];
-  const bool shared = work.request.oversubscribe;
-  std::vector<Room> rooms = RoomFor(work, index);
-  if (c.ntasks != 0 && width < c.max_nodes) width = WidthFor(work, c, rooms, width);
-  if (width == 0) return false;
-  const std::vector<Room> chosen = Choose(c, std::move(rooms), width);
-  if (chosen.empty()) return false;
+bool Placer::PlaceComponent(Work& work, std::size_t index, std::uint32_t width, Answer answer) const {
+  const JobRequest& request = work.request;
+  const ComponentRequest& c = request.components[index];
+  const bool shared = request.oversubscribe;
+  if (const auto quick = SizesOf(request, c, work.free.by_free())) {
+    const bool fits = WidthIn(*quick, request, c, width) != 0;
+    if (!fits || (answer == Answer::kWhether && AnyNodeWillDo(work, c))) return fits;
+  }
+  const std::vector<Room> rooms = RoomFor(work, c);
+  Sizes sizes;
+  for (const Room& room : rooms) sizes.Add(room.tasks, 1);
+  width = WidthIn(sizes, request, c, width);
+  if (width == 0 || answer == Answer::kWhether) return width != 0;
+  const std::uint32_t tasks = TasksAtWidth(c, width);
+  const std::vector<Room> chosen = Choose(rooms, sizes, tasks, width);
   std::vector<std::uint32_t> room;
-  for (const Room& r : chosen)
-    room.push_back(shared && c.ntasks_per_node == 0 ? kNoLimit : shared ? c.ntasks_per_node : r.tasks);
-  std::vector<std::uint32_t> counts;
-  if (!Deal(counts, room, TasksAtWidth(c, width))) return false;
+  for (const Room& r : chosen) room.push_back(shared ? PerNode(c) : r.tasks);
+  const std::vector<std::uint32_t> counts = Deal(room, tasks);
+  if (request.components.size() > 1) work.taken.resize(layout_.nodes());
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    if (counts[i] == 0) return false;
-    NodeShare share;
-    share.component = static_cast<std::uint32_t>(index);
-    share.node = chosen[i].node;
-    share.tasks = counts[i];
-    share.memory = c.memory;
-    share.gpus = c.gpus_per_node;
-    share.cores = work.free.TakeLowest(share.node, shared ? 1 : counts[i] * c.cpus_per_task);
-    work.free.TakeCountable(share.node, c.memory, c.gpus_per_node);
-    work.placement.push_back(std::move(share));
+    const std::uint32_t node = chosen[i].node;
+    const std::uint32_t cores = shared ? 1 : counts[i] * c.cpus_per_task;
+    work.shares.push_back(
+        {{static_cast<std::uint32_t>(index), node, {}, counts[i], c.memory, c.gpus_per_node}, cores});
+    if (work.taken.empty()) continue;
+    Work::Taken& taken = work.taken[node];
+    taken.cores += cores;
+    taken.gpus += c.gpus_per_node;
+    taken.memory += c.memory.value;
   }
   return true;
 }
 
-// Hands out what is left on the job's own nodes: to shared tasks up to what they would need, to whole-node
-// components all.
-void Placer::Finish(Work& work) {
-  std::sort(work.placement.begin(), work.placement.end(), [](const NodeShare& a, const NodeShare& b) {
+bool Placer::PlaceAll(Work& work, const std::vector<std::uint32_t>& widths, Answer answer) const {
+  const std::vector<std::size_t> order = OrderOf(work.request);
+  for (const std::size_t component : order) {
+    // What an earlier component takes decides about the later ones.
+    const Answer here = component == order.back() ? answer : Answer::kWhere;
+    if (!PlaceComponent(work, component, widths[component], here)) return false;
+  }
+  return true;
+}
+
+// Gives the shares their cores, and hands out what is left on the job's own nodes: to shared tasks up to what
+// they would need, to whole-node components all.
+Placement Placer::Finish(const Work& work) {
+  const auto& components = work.request.components;
+  Placement placement;
+  placement.reserve(work.shares.size());
+  const auto by_place = [](const NodeShare& a, const NodeShare& b) {
     return std::tie(a.component, a.node) < std::tie(b.component, b.node);
-  });
-  for (NodeShare& share : work.placement) {
-    const ComponentRequest& c = work.request.components[share.component];
+  };
+  if (components.size() == 1 && !work.request.oversubscribe && !components[0].exclusive) {
+    for (const Work::Share& share : work.shares) {
+      placement.push_back(share.share);
+      placement.back().cores = work.free.Lowest(share.share.node, share.cores);
+    }
+    return placement;
+  }
+  FreeSet free = work.free;
+  for (const Work::Share& share : work.shares) {
+    placement.push_back(share.share);
+    placement.back().cores = free.TakeLowest(share.share.node, share.cores);
+  }
+  std::sort(placement.begin(), placement.end(), by_place);
+  for (NodeShare& share : placement) {
+    const ComponentRequest& c = components[share.component];
     if (!work.request.oversubscribe && !c.exclusive) continue;
-    std::uint32_t extra = work.free.FreeCores(share.node);
+    std::uint32_t extra = free.FreeCores(share.node);
     const std::uint64_t needed = std::uint64_t{share.tasks} * c.cpus_per_task;
     const std::uint64_t has = share.cores.size();
     if (!c.exclusive)
       extra = static_cast<std::uint32_t>(std::min<std::uint64_t>(extra, needed > has ? needed - has : 0));
-    const std::vector<std::uint16_t> more = work.free.TakeLowest(share.node, extra);
+    const std::vector<std::uint16_t> more = free.TakeLowest(share.node, extra);
     share.cores.insert(share.cores.end(), more.begin(), more.end());
     std::sort(share.cores.begin(), share.cores.end());
   }
+  return placement;
 }
 
-std::optional<Placement> Placer::PlaceWidths(const JobRequest& request, const FreeSet& free,
-                                             const std::vector<std::uint32_t>& widths) const {
-  Work work{request, free, free, {}};
-  for (const std::size_t component : OrderOf(request))
-    if (!PlaceComponent(work, component, widths[component])) return std::nullopt;
-  Finish(work);
-  return std::move(work.placement);
-}
-
-std::optional<Placement> Placer::Place(const JobRequest& request, const FreeSet& free) const {
-  std::vector<std::uint32_t> widths;
-  for (const ComponentRequest& c : request.components) widths.push_back(c.min_nodes);
-  std::optional<Placement> best = PlaceWidths(request, free, widths);
-  if (!best) return best;
+// Raises `widths` of node ranges as far as everything still fits. False: not even as they are.
+bool Placer::Widen(const JobRequest& request, const FreeSet& free, std::vector<std::uint32_t>& widths) const {
+  const auto fits = [&] {
+    Work work{request, free, {}, {}};
+    return PlaceAll(work, widths, Answer::kWhether);
+  };
+  if (!fits()) return false;
   for (std::size_t i = 0; i < request.components.size(); ++i) {
     const ComponentRequest& c = request.components[i];
     if (c.fewest_nodes || c.max_nodes <= c.min_nodes) continue;
-    std::uint32_t fits = c.min_nodes;
+    std::uint32_t known = c.min_nodes;
     std::uint32_t fails = std::min<std::uint32_t>(c.max_nodes, layout_.nodes()) + 1;
-    while (fails - fits > 1) {
-      widths[i] = fits + (fails - fits) / 2;
-      if (auto wider = PlaceWidths(request, free, widths)) {
-        best = std::move(wider);
-        fits = widths[i];
-      } else {
-        fails = widths[i];
-      }
+    while (fails - known > 1) {
+      widths[i] = known + (fails - known) / 2;
+      (fits() ? known : fails) = widths[i];
     }
-    widths[i] = fits;
+    widths[i] = known;
   }
-  return best;
+  return true;
+}
+
+static std::vector<std::uint32_t> LeastWidths(const JobRequest& request) {
+  std::vector<std::uint32_t> widths;
+  for (const ComponentRequest& c : request.components) widths.push_back(c.min_nodes);
+  return widths;
+}
+
+bool Placer::Fits(const JobRequest& request, const FreeSet& free) const {
+  Work work{request, free, {}, {}};
+  return PlaceAll(work, LeastWidths(request), Answer::kWhether);
+}
+
+bool Placer::MayFit(const JobRequest& request, const std::vector<std::uint32_t>& by_free) const {
+  return std::all_of(request.components.begin(), request.components.end(), [&](const ComponentRequest& c) {
+    const auto sizes = SizesOf(request, c, by_free);
+    return !sizes || WidthIn(*sizes, request, c, c.min_nodes) != 0;
+  });
+}
+
+std::optional<Placement> Placer::Place(const JobRequest& request, const FreeSet& free) const {
+  std::vector<std::uint32_t> widths = LeastWidths(request);
+  if (!Widen(request, free, widths)) return std::nullopt;
+  Work work{request, free, {}, {}};
+  if (!PlaceAll(work, widths, Answer::kWhere)) return std::nullopt;
+  return Finish(work);
 }
 
 Placement Placer::PlaceWhatFits(const JobRequest& request, const FreeSet& free) const {
-  Work work{request, free, free, {}};
+  Work work{request, free, {}, {}};
   for (const std::size_t component : OrderOf(request))
-    (void)PlaceComponent(work, component, request.components[component].min_nodes);
-  Finish(work);
-  return std::move(work.placement);
+    (void)PlaceComponent(work, component, request.components[component].min_nodes, Answer::kWhere);
+  return Finish(work);
 }
 
 }  // namespace msa

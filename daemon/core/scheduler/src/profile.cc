@@ -5,20 +5,28 @@
 namespace msa {
 namespace {
 
-// Steps of what runs now; more ends than this are rounded up to the next step kept. A pass intersects them
-// again and again: 128 steps of 2,000 nodes cost it tens of milliseconds, and so do 26 of 10,000.
+// Steps of what runs now; more ends than this are rounded up to the next step kept. Each is a possible start
+// of each job that is planned.
 constexpr std::size_t kMaxReleaseSteps = 128;
 constexpr std::size_t kMinReleaseSteps = 16;
 constexpr std::size_t kNodeSteps = 256 * 1024;
-// A job that is past its limit is about to be ended.
-constexpr Millis kOverrun{1000};
+// Each costs a free set, and an update with each start and reservation.
+constexpr std::size_t kMarks = 8;
+// Bounds of larger systems of very large nodes would take more memory than they save time.
+constexpr std::size_t kMaxBound = 16 * 1024;
 
 }  // namespace
 
 Profile::Profile(const ClusterView& view, const CoreLayout& layout, Instant now)
-    : view_(view), layout_(layout), now_(now), free_now_(layout, *view.topology) {
+    : view_(view),
+      layout_(layout),
+      now_(now),
+      free_now_(layout, *view.topology),
+      countable_reserved_(layout.nodes(), false) {
+  std::vector<Piece> pieces;
   for (const RunningJob& job : view.running)
-    for (const NodeShare& share : job.held) free_now_.Take(share);
+    for (const NodeShare& share : job.held) AddPieces(layout_, share, pieces);
+  free_now_.Take(pieces);
 }
 
 Instant Profile::EndOf(Instant start, const std::optional<Millis>& limit) {
@@ -26,116 +34,197 @@ Instant Profile::EndOf(Instant start, const std::optional<Millis>& limit) {
   return start + *limit;
 }
 
+std::vector<Piece> Profile::PiecesOf(const Placement& placement) const {
+  std::vector<Piece> pieces;
+  pieces.reserve(placement.size());
+  for (const NodeShare& share : placement) AddPieces(layout_, share, pieces);
+  return pieces;
+}
+
 void Profile::BuildSteps() {
   if (!steps_.empty()) return;
-  std::vector<std::pair<Instant, const Placement*>> releases;
-  const auto add = [&](const RunningJob& job) {
-    const Instant end = job.expected_end >= kSomeday ? kSomeday : std::max(job.expected_end, now_ + kOverrun);
-    releases.emplace_back(end, &job.held);
+  // Of a running job, or one that was started in this pass.
+  struct Release {
+    Instant at;
+    const Placement* held;
+    const std::vector<Piece>* pieces;
   };
-  for (const RunningJob& job : view_.running) add(job);
-  for (const RunningJob& job : started_) add(job);
+  std::vector<Release> releases;
+  const auto end_of = [&](Instant end) {
+    return end >= kSomeday ? kSomeday : std::max(end, now_ + kOverrun);
+  };
+  for (const RunningJob& job : view_.running)
+    releases.push_back({end_of(job.expected_end), &job.held, nullptr});
+  for (const Started& job : started_) releases.push_back({end_of(job.end), nullptr, &job.pieces});
   std::stable_sort(releases.begin(), releases.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
   const auto dated = static_cast<std::size_t>(
-      std::find_if(releases.begin(), releases.end(), [](const auto& r) { return r.first == kSomeday; }) -
+      std::find_if(releases.begin(), releases.end(), [](const auto& r) { return r.at == kSomeday; }) -
       releases.begin());
   const std::size_t limit =
       std::clamp(kNodeSteps / std::max<std::size_t>(1, layout_.nodes()), kMinReleaseSteps, kMaxReleaseSteps);
   const std::size_t chunk = dated / limit + 1;
-  steps_.push_back({now_, free_now_});
+  const auto give = [&](Step& step, std::size_t index) {
+    const Release& release = releases[index];
+    if (release.pieces != nullptr)
+      step.gives.insert(step.gives.end(), release.pieces->begin(), release.pieces->end());
+    else
+      for (const NodeShare& share : *release.held) AddPieces(layout_, share, step.gives);
+  };
+  steps_.push_back({now_, {}, {}, {}});
   for (std::size_t i = 0; i < dated;) {
     std::size_t end = std::min(dated, i + chunk);
-    while (end < dated && releases[end].first == releases[end - 1].first) ++end;
-    Step step{releases[end - 1].first, steps_.back().free};
-    for (; i < end; ++i)
-      for (const NodeShare& share : *releases[i].second) step.free.Give(share);
+    while (end < dated && releases[end].at == releases[end - 1].at) ++end;
+    Step step{releases[end - 1].at, {}, {}, {}};
+    for (; i < end; ++i) give(step, i);
     steps_.push_back(std::move(step));
   }
-  Step last{kSomeday, steps_.back().free};
-  for (std::size_t i = dated; i < releases.size(); ++i)
-    for (const NodeShare& share : *releases[i].second) last.free.Give(share);
+  Step last{kSomeday, {}, {}, {}};
+  for (std::size_t i = dated; i < releases.size(); ++i) give(last, i);
   steps_.push_back(std::move(last));
 }
 
-void Profile::BuildPrefixes() {
-  if (!prefixes_.empty()) return;
-  prefixes_.reserve(steps_.size());
-  for (const Step& step : steps_) {
-    prefixes_.push_back(prefixes_.empty() ? step.free : prefixes_.back());
-    prefixes_.back().Intersect(step.free);
+void Profile::Apply(const Step& step, FreeSet& free) {
+  free.Give(step.gives);
+  free.Take(step.takes);
+}
+
+// What of `before`, the state ahead of step `first`, stays free in all steps up to `end`.
+FreeSet Profile::Throughout(const FreeSet& before, std::size_t first, std::size_t end) const {
+  FreeSet kept = before;
+  bool countable = false;
+  for (std::size_t s = first; s < end; ++s) {
+    kept.TakeCores(steps_[s].takes);
+    for (const Piece& piece : steps_[s].takes) countable = countable || piece.countable();
   }
+  if (!countable) return kept;
+  // Counts have no identity: the least of all steps, not what was taken, is what stays.
+  FreeSet then = before;
+  for (std::size_t s = first; s < end; ++s) {
+    then.GiveCountable(steps_[s].gives);
+    then.TakeCountable(steps_[s].takes);
+    for (const Piece& piece : steps_[s].takes)
+      if (piece.countable()) kept.LowerCountable(piece.node, then);
+  }
+  return kept;
 }
 
 const FreeSet& Profile::FreeUntil(Instant end) {
+  std::size_t steps = steps_.empty() ? 0 : std::max<std::size_t>(1, FirstStepFrom(end));
+  while (steps > 0 && steps_[steps - 1].takes.empty()) --steps;
   // Without reservations nothing becomes scarcer with time.
-  if (steps_.empty()) return free_now_;
-  BuildPrefixes();
-  std::size_t last = 0;
-  while (last + 1 < steps_.size() && steps_[last + 1].at < end) ++last;
-  return prefixes_[last];
+  if (steps == 0) return free_now_;
+  const Instant last = steps_[steps - 1].at;
+  for (const Kept& kept : kept_)
+    if (kept.at == last) return kept.free;
+  kept_.push_back({last, Throughout(free_now_, 0, steps)});
+  return kept_.back().free;
 }
 
-const FreeSet& Profile::FreeAtLast() {
+FreeSet Profile::FreeAtLast() {
   BuildSteps();
-  return steps_[steps_.size() - 2].free;
+  FreeSet free = free_now_;
+  for (std::size_t s = 0; s + 1 < steps_.size(); ++s) Apply(steps_[s], free);
+  return free;
+}
+
+// From the state after `applied` steps to that after `step`.
+void Profile::Advance(FreeSet& free, std::size_t& applied, std::size_t step) const {
+  const Kept* nearest = nullptr;
+  for (const Kept& mark : marks_)
+    if (mark.at <= steps_[step].at && (nearest == nullptr || mark.at > nearest->at)) nearest = &mark;
+  if (nearest != nullptr && (applied == 0 || nearest->at > steps_[applied - 1].at)) {
+    free = nearest->free;
+    applied = FirstStepFrom(nearest->at + Millis(1));
+  }
+  for (; applied <= step; ++applied) Apply(steps_[applied], free);
+}
+
+void Profile::Mark(Instant at, FreeSet free) {
+  if (at >= kSomeday) return;
+  for (const Kept& mark : marks_)
+    if (mark.at == at) return;
+  if (marks_.size() == kMarks) marks_.erase(marks_.begin());
+  marks_.push_back({at, std::move(free)});
 }
 
 std::optional<Profile::Slot> Profile::Earliest(const JobRequest& request, const Placer& placer) {
   BuildSteps();
+  FreeSet free = free_now_;
+  std::size_t applied = 0;
   for (std::size_t first = 0; first < steps_.size(); ++first) {
-    auto placement = placer.Place(request, steps_[first].free);
+    Step& step = steps_[first];
+    if (!step.bound.empty() && !placer.MayFit(request, step.bound)) continue;
+    Advance(free, applied, first);
+    if (free.by_free().size() <= kMaxBound) step.bound = free.by_free();
+    if (!placer.Fits(request, free)) continue;
+    const std::size_t end = FirstStepFrom(EndOf(step.at, request.time_limit));
+    const auto takes = [](const Step& later) { return !later.takes.empty(); };
+    const auto from = steps_.begin() + static_cast<std::ptrdiff_t>(first) + 1;
+    const auto to = steps_.begin() + static_cast<std::ptrdiff_t>(std::max(end, first + 1));
+    auto placement = std::any_of(from, to, takes) ? placer.Place(request, Throughout(free, first + 1, end))
+                                                  : placer.Place(request, free);
     if (!placement) continue;
-    const Instant start = steps_[first].at;
-    const Instant end = EndOf(start, request.time_limit);
-    if (first + 1 < steps_.size() && steps_[first + 1].at < end) {
-      FreeSet free = steps_[first].free;
-      for (std::size_t s = first + 1; s < steps_.size() && steps_[s].at < end; ++s)
-        free.Intersect(steps_[s].free);
-      placement = placer.Place(request, free);
-      if (!placement) continue;
-    }
-    return Slot{start, std::move(*placement)};
+    Mark(step.at, std::move(free));
+    return Slot{step.at, std::move(*placement)};
   }
   return std::nullopt;
 }
 
-std::size_t Profile::StepAt(Instant at) {
-  std::size_t i = steps_.size();
-  while (steps_[i - 1].at > at) --i;
-  if (steps_[i - 1].at == at) return i - 1;
-  Step step{at, steps_[i - 1].free};
-  steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(i), std::move(step));
-  return i;
+// The first step that is not before `at`.
+std::size_t Profile::FirstStepFrom(Instant at) const {
+  return static_cast<std::size_t>(
+      std::lower_bound(steps_.begin(), steps_.end(), at,
+                       [](const Step& step, Instant when) { return step.at < when; }) -
+      steps_.begin());
+}
+
+Profile::Step& Profile::StepAt(Instant at) {
+  const std::size_t i = FirstStepFrom(at);
+  if (i < steps_.size() && steps_[i].at == at) return steps_[i];
+  // As much is free as at the step before.
+  Step step{at, {}, {}, steps_[i - 1].bound};
+  return *steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(i), std::move(step));
 }
 
 void Profile::Reserve(const Placement& placement, Instant start, Instant end) {
   BuildSteps();
-  const std::size_t first = StepAt(std::max(start, now_));
-  const std::size_t last = end >= kSomeday ? steps_.size() : StepAt(end);
-  for (std::size_t s = first; s < last; ++s)
-    for (const NodeShare& share : placement) steps_[s].free.Take(share);
-  prefixes_.clear();
+  start = std::max(start, now_);
+  if (end <= start) return;
+  const std::vector<Piece> pieces = PiecesOf(placement);
+  std::vector<Piece>& takes = StepAt(start).takes;
+  takes.insert(takes.end(), pieces.begin(), pieces.end());
+  for (const Piece& piece : pieces)
+    if (piece.countable()) countable_reserved_[piece.node] = true;
+  if (end < kSomeday) {
+    std::vector<Piece>& gives = StepAt(end).gives;
+    gives.insert(gives.end(), pieces.begin(), pieces.end());
+  }
+  std::erase_if(kept_, [&](const Kept& kept) { return kept.at >= start; });
+  for (Kept& mark : marks_)
+    if (start <= mark.at && mark.at < end) mark.free.Take(pieces);
 }
 
 void Profile::StartNow(const Placement& placement, Instant end) {
-  for (const NodeShare& share : placement) free_now_.Take(share);
+  std::vector<Piece> pieces = PiecesOf(placement);
+  free_now_.Take(pieces);
   if (steps_.empty()) {
-    started_.push_back({JobId(), end, placement});
+    started_.push_back({end, std::move(pieces)});
     return;
   }
-  const std::size_t last = end >= kSomeday ? steps_.size() : StepAt(std::max(end, now_ + kOverrun));
-  // A prefix contains step 0 and so loses the cores whatever its length; a step made by StepAt needs a new
-  // table.
-  const bool same_steps = prefixes_.size() == steps_.size();
-  for (std::size_t s = 0; s < last; ++s)
-    for (const NodeShare& share : placement) steps_[s].free.Take(share);
-  if (!same_steps) {
-    prefixes_.clear();
-    return;
+  if (end < kSomeday) {
+    std::vector<Piece>& gives = StepAt(end).gives;
+    gives.insert(gives.end(), pieces.begin(), pieces.end());
   }
-  for (FreeSet& prefix : prefixes_)
-    for (const NodeShare& share : placement) prefix.Take(share);
+  for (Kept& mark : marks_)
+    if (mark.at < end) mark.free.Take(pieces);
+  // It runs from the first step on: what stays free throughout any of them loses its cores. Of counts that is
+  // so only where they do not shrink later.
+  const bool counts_shrink = std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
+    return piece.countable() && countable_reserved_[piece.node];
+  });
+  if (counts_shrink) return kept_.clear();
+  for (Kept& kept : kept_) kept.free.Take(pieces);
 }
 
 }  // namespace msa

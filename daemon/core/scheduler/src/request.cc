@@ -203,20 +203,20 @@ Status CheckCanEver(const JobRequest& request, const SystemTopology& configured)
   SystemTopology topology = configured;
   for (NodeSpec& node : topology.nodes)
     if (node.cores == 0) node.cores = kUnmeasuredCores;
-  const CoreLayout layout(topology);
-  const Placer placer(topology, layout, std::vector<bool>(topology.nodes.size(), true));
+  const CoreLayout layout(topology, std::vector<bool>(topology.nodes.size(), true));
+  const Placer placer(topology, layout);
   const FreeSet everything(layout, topology);
   for (const ComponentRequest& c : request.components) {
     const std::vector<std::uint32_t> nodes = placer.Candidates(c);
     MSA_RETURN_IF_ERROR(CheckNodes(c, topology, nodes));
     if (!request.oversubscribe) MSA_RETURN_IF_ERROR(CheckTasks(c, topology, nodes));
-    if (!placer.Place({{c}, request.time_limit, request.oversubscribe}, everything))
+    if (!placer.Fits({{c}, request.time_limit, request.oversubscribe}, everything))
       return Error(Code::kOutOfRange,
                    "{}: {} tasks on {} nodes with the memory, GPUs and cores asked do not fit on its {} "
                    "nodes; reduce --ntasks or --nodes",
                    Prefix(c), c.ntasks, c.min_nodes, nodes.size());
   }
-  if (placer.Place(request, everything)) return Status::Ok();
+  if (placer.Fits(request, everything)) return Status::Ok();
   std::vector<std::string> modules;
   for (const ComponentRequest& c : request.components)
     if (std::find(modules.begin(), modules.end(), c.module) == modules.end()) modules.push_back(c.module);

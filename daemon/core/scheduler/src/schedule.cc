@@ -33,13 +33,13 @@ Planner::Planner(const ClusterView& view, const std::vector<PendingJob>& pending
       pending_(pending),
       now_(now),
       options_(options),
-      layout_(*view.topology),
-      placer_(*view.topology, layout_, view.usable),
+      layout_(*view.topology, view.usable),
+      placer_(*view.topology, layout_),
       everything_(layout_, *view.topology),
       profile_(view_, layout_, now) {}
 
 bool Planner::TryStart(const PendingJob& job, Plan& plan) {
-  const Instant end = Profile::EndOf(now_, job.request.time_limit);
+  const Instant end = std::max(Profile::EndOf(now_, job.request.time_limit), now_ + kOverrun);
   auto placement = placer_.Place(job.request, profile_.FreeUntil(end));
   if (!placement) return false;
   profile_.StartNow(*placement, end);
@@ -79,11 +79,19 @@ void Planner::Block(const PendingJob& job, const std::string& key) {
 std::string Planner::LackOf(const ComponentRequest& component, const FreeSet& free) const {
   std::uint64_t cores = 0;
   std::uint32_t nodes = 0;
-  for (const std::uint32_t node : placer_.Candidates(component)) {
-    const std::uint32_t n = free.FreeCores(node);
-    const bool counts = component.exclusive ? free.WhollyFree(node) : n > 0;
-    cores += counts ? n : 0;
-    nodes += counts ? 1 : 0;
+  if (const auto module = placer_.WholeModule(component); module && !component.exclusive) {
+    const FreeSet::Counts counts = free.NodesByFree(*module);
+    for (std::uint32_t n = 1; n < counts.size; ++n) {
+      cores += std::uint64_t{n} * counts.nodes[n];
+      nodes += counts.nodes[n];
+    }
+  } else {
+    for (const std::uint32_t node : placer_.Candidates(component)) {
+      const std::uint32_t n = free.FreeCores(node);
+      const bool counts = component.exclusive ? free.WhollyFree(node) : n > 0;
+      cores += counts ? n : 0;
+      nodes += counts ? 1 : 0;
+    }
   }
   const std::uint64_t tasks = TasksAtLeast(component);
   const std::string where = component.nodelist.empty()
@@ -97,9 +105,9 @@ Planner::Lack Planner::LackFor(const PendingJob& job) const {
   const auto alone = [&](const ComponentRequest& component) {
     return JobRequest{{component}, job.request.time_limit, job.request.oversubscribe};
   };
-  if (!placer_.Place(job.request, everything_)) {
+  if (!placer_.Fits(job.request, everything_)) {
     for (const ComponentRequest& component : job.request.components) {
-      if (placer_.Place(alone(component), everything_)) continue;
+      if (placer_.Fits(alone(component), everything_)) continue;
       const std::size_t ready = placer_.Candidates(component).size();
       return {
           fmt::format(
@@ -110,12 +118,12 @@ Planner::Lack Planner::LackFor(const PendingJob& job) const {
     return {"nodes down or drained: its components do not fit together on those that are ready", true};
   }
   const FreeSet& free = profile_.free_now();
-  if (placer_.Place(job.request, free)) {
+  if (placer_.Fits(job.request, free)) {
     if (first_reserved_.value == 0) return {"priority: jobs in front of it are started first", false};
     return {fmt::format("priority: its start now would delay job {}", first_reserved_), false};
   }
   for (const ComponentRequest& component : job.request.components)
-    if (!placer_.Place(alone(component), free)) return {"resources: " + LackOf(component, free), false};
+    if (!placer_.Fits(alone(component), free)) return {"resources: " + LackOf(component, free), false};
   return {"resources: its components do not fit together on what is free", false};
 }
 

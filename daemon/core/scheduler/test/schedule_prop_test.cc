@@ -8,6 +8,8 @@
 
 #include "msa/scheduler/scheduler.h"
 
+#include "reference_scheduler.h"
+
 namespace msa {
 namespace {
 
@@ -205,6 +207,60 @@ TEST(SchedulerProperty, BackfillNeverDelaysTheHead) {
                   [&](const RunningJob& job) { return job.expected_end <= head.expected_start; });
     const Plan then = Schedule(later, {JobOf(c, head.id)}, head.expected_start, c.options);
     RC_ASSERT(then.starts.size() == 1u);
+  }));
+}
+
+// A case with all that a request can ask for.
+Case RandomRichCase() {
+  Case c = RandomCase();
+  for (NodeSpec& node : c.topology.nodes) {
+    node.gpus = Between<std::uint32_t>(0, 2);
+    if (Between(0, 4) == 0) node.memory = Bytes(0);
+  }
+  const auto names = [&] {
+    std::vector<std::string> out;
+    for (const NodeSpec& node : c.topology.nodes)
+      if (Between(0, 3) == 0) out.push_back(node.name);
+    return out;
+  };
+  for (PendingJob& job : c.pending) {
+    for (ComponentRequest& k : job.request.components) {
+      if (Between(0, 3) == 0) k.gpus_per_node = Between<std::uint32_t>(0, 2);
+      if (Between(0, 4) == 0) k.exclude = names();
+      if (Between(0, 4) != 0) continue;
+      k = ComponentRequest{.ntasks = k.ntasks, .cpus_per_task = k.cpus_per_task, .memory = k.memory};
+      k.nodelist = names();
+    }
+  }
+  std::erase_if(c.pending, [&](PendingJob& job) {
+    return !FillDefaults(job.request, c.topology).ok() || !CheckCanEver(job.request, c.topology).ok();
+  });
+  c.options.planned = Between<std::size_t>(0, 8);
+  return c;
+}
+
+TEST(SchedulerProperty, ThePlanIsThatOfThePlainReference) {
+  RC_ASSERT(rc::check("reference", [] {
+    Case c = RandomRichCase();
+    c.view.topology = &c.topology;
+    const Plan plan = Schedule(c.view, c.pending, kNow, c.options);
+    const Plan plain = scheduler_test::ReferenceSchedule(c.view, c.pending, kNow, c.options);
+    RC_ASSERT(plan.starts.size() == plain.starts.size());
+    for (std::size_t i = 0; i < plan.starts.size(); ++i) {
+      RC_ASSERT(plan.starts[i].id == plain.starts[i].id);
+      RC_ASSERT(plan.starts[i].placement.size() == plain.starts[i].placement.size());
+      for (std::size_t s = 0; s < plan.starts[i].placement.size(); ++s) {
+        const NodeShare& a = plan.starts[i].placement[s];
+        const NodeShare& b = plain.starts[i].placement[s];
+        RC_ASSERT(std::tie(a.component, a.node, a.cores, a.tasks, a.memory, a.gpus) ==
+                  std::tie(b.component, b.node, b.cores, b.tasks, b.memory, b.gpus));
+      }
+    }
+    RC_ASSERT(plan.waiting.size() == plain.waiting.size());
+    for (std::size_t i = 0; i < plan.waiting.size(); ++i) {
+      RC_ASSERT(plan.waiting[i].id == plain.waiting[i].id);
+      RC_ASSERT(plan.waiting[i].expected_start == plain.waiting[i].expected_start);
+    }
   }));
 }
 

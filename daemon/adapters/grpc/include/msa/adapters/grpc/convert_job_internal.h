@@ -1,5 +1,6 @@
 #pragma once
 
+#include "msa/adapters/grpc/convert_spec_internal.h"
 #include "msa/job/controller.h"
 #include "msa/v1/job.pb.h"
 
@@ -8,7 +9,6 @@ namespace msa {
 
 // Only the types are checked here; CompleteSpec checks the rest. kInvalidArgument: an enum beyond its values.
 Result<JobSpec> JobSpecFromProto(v1::JobSpec&& in);
-void ToProto(const JobSpec& spec, v1::JobSpec& out);
 
 enum class JobDetail {
   kListed,  // as in ListJobs and JobEvent

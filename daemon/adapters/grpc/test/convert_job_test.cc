@@ -1,0 +1,107 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "msa/adapters/grpc/convert_job_internal.h"
+#include "msa/base/wire.h"
+
+namespace msa {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A job of cn0 and bn0 to which cn1 and dn0 were lent; cn1 it has given back.
+JobRecord Lent() {
+  JobRecord job;
+  job.id = JobId(5);
+  job.state = JobState::kRunning;
+  const auto add = [&](const char* node, std::uint32_t member, std::uint64_t grant, bool held) {
+    job.allocations.push_back({.node = node, .module = "m", .grant = GrantId(grant), .member = member});
+    if (!held) return;
+    wire::Member& m = job.members.emplace_back();
+    m.index = member;
+    m.node = node;
+  };
+  add("cn0", 0, 0, true);
+  add("bn0", 1, 0, true);
+  add("cn1", 2, 1, false);
+  add("dn0", 3, 2, true);
+  return job;
+}
+
+v1::Job Listed(const JobRecord& job) {
+  JobView view;
+  view.record = &job;
+  v1::Job out;
+  ToProto(view, JobDetail::kListed, out);
+  return out;
+}
+
+std::vector<bool> Held(const v1::Job& job) {
+  std::vector<bool> out;
+  for (const v1::Allocation& share : job.allocations()) out.push_back(share.held());
+  return out;
+}
+
+TEST(ConvertJob, ARunningJobHasTheNodesThatItHoldsNow) {
+  const v1::Job job = Listed(Lent());
+  EXPECT_EQ(job.nodes(), 3u);
+  EXPECT_THAT(Held(job), ElementsAre(true, true, false, true));
+}
+
+TEST(ConvertJob, AJobThatHasEndedHasAllTheNodesThatItHad) {
+  JobRecord job = Lent();
+  job.state = JobState::kCompleted;
+  job.members.clear();
+  EXPECT_EQ(Listed(job).nodes(), 4u);
+  EXPECT_THAT(Held(Listed(job)), ElementsAre(false, false, false, false));
+}
+
+TEST(ConvertJob, AJobThatWaitsHasTheNodesThatItNeedsAtLeast) {
+  JobRecord job;
+  job.spec.components.resize(2);
+  job.spec.components[0].resources.min_nodes = 2;
+  job.spec.components[1].resources.min_nodes = 3;
+  EXPECT_EQ(Listed(job).nodes(), 5u);
+}
+
+TEST(ConvertJob, ASpecSurvivesTheWayThereAndBack) {
+  JobSpec spec;
+  spec.name = "name";
+  spec.env = {"A=1", "B=\xff"};
+  spec.cwd = "/tmp";
+  spec.time_limit_s = 7;
+  spec.stdio = {.out = "o", .err = "e", .in = "i", .label = true, .append = true};
+  spec.kill_policy = wire::KillPolicy::kNever;
+  spec.no_bind = spec.oversubscribe = true;
+  spec.immediate_s = 9;
+  Component component;
+  component.resources = {.module = "booster",
+                         .min_nodes = 2,
+                         .max_nodes = 4,
+                         .ntasks = 6,
+                         .ntasks_per_node = 3,
+                         .cpus_per_task = 2,
+                         .memory = Bytes(5),
+                         .gpus_per_node = 1,
+                         .nodelist = {"bn0", "bn1"},
+                         .exclude = {"bn2"},
+                         .exclusive = true};
+  component.argv = {"./a", "x y"};
+  component.env = {"C=3"};
+  component.cwd = "/";
+  spec.components = {component};
+  v1::JobSpec there;
+  ToProto(spec, there);
+  const auto back = JobSpecFromProto(std::move(there));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(wire::Encode(*back), wire::Encode(spec));
+}
+
+TEST(ConvertJob, AKillPolicyThatDoesNotExistIsRefused) {
+  v1::JobSpec spec;
+  spec.set_kill_policy(static_cast<v1::KillPolicy>(9));
+  EXPECT_EQ(JobSpecFromProto(std::move(spec)).status().code(), Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace msa
