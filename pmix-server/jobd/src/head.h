@@ -259,6 +259,7 @@ class Head {
   bool left_ = false;
   TimerId owner_timer_{};
   bool owner_waited_ = false;
+  bool owner_gone_ = false;  // for good
 };
 
 }  // namespace msa::jobd

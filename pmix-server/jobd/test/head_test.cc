@@ -62,6 +62,61 @@ TEST_F(HeadTest, LeavesTenSecondsAfterTheEndWithoutAnOwner) {
   EXPECT_TRUE(over);
 }
 
+TEST_F(HeadTest, AnEndedJobDoesNotWaitForAnOwnerWhoseSessionEnded) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  SessionOver(1);
+  End(0, 0, 0);
+  EXPECT_FALSE(over);  // the controller has not got the result
+  FromController(wire::ExitAck{});
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AnOwnerThatGoesAfterTheEndIsNotWaitedFor) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  EXPECT_FALSE(over);
+  SessionOver(1);
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AnOwnerThatARestartOfNodedCutOffIsWaitedFor) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  head->OnSessionsLost();
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  Advance(Millis(9'000));
+  EXPECT_FALSE(over);
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  FromClient(1, wire::OutputAck{1000});
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AnOwnerThatAttachesAgainIsWaitedForAgain) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  SessionOver(1);
+  FromClient(2, wire::AttachOpen{true, 0, false});
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  EXPECT_FALSE(over);
+  FromClient(2, wire::OutputAck{1000});
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AViewerThatLeavesIsNoOwnerThatHasGone) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  FromClient(2, wire::AttachOpen{false, 0, false});
+  SessionOver(2);
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  EXPECT_FALSE(over);
+}
+
 TEST_F(HeadTest, ATaskEndOfAnotherMemberIsNotBelieved) {
   BeginRunning({0, 1});
   End(1, 0, 9);
