@@ -152,6 +152,22 @@ TEST_F(HeadTest, ATaskThatDiesBeforeMpiInitEndsThoseThatWaitForIt) {
   EXPECT_EQ(Told<NamespaceSignal>(0).at(0).signal, SIGTERM);
 }
 
+TEST_F(HeadTest, ATaskThatDiedBeforeTheOthersReachedMpiInitEndsThemWhenTheyDo) {
+  BeginRunning({0, 1, 1});
+  End(1, 1, 4);
+  EXPECT_TRUE(Told<NamespaceSignal>(0).empty());
+  From(0, NamespaceConnected{"msa.7.1.0"});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).signal, SIGTERM);
+  EXPECT_THAT(Notices(), HasSubstr("bn0: task 1 of step 0 ended before MPI_Init"));
+}
+
+TEST_F(HeadTest, ATaskThatEndedWellBeforeMpiInitEndsNobody) {
+  BeginRunning({0, 1});
+  End(1, 1, 0);
+  From(0, NamespaceConnected{"msa.7.1.0"});
+  EXPECT_TRUE(Told<NamespaceSignal>(0).empty());
+}
+
 TEST_F(HeadTest, WithoutMpiAFailedTaskLeavesTheOthers) {
   BeginRunning({0, 1});
   End(1, 1, 4);
