@@ -430,13 +430,38 @@ class Node {
       const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
       const TaskMessage message{proc, code, ended.connected, ended.finalized};
       tasks_.erase(proc);
-      Send({0, 0, kExited, 0, wire::Encode(message)});
+      const auto report = [this, message] {
+        Send({0, 0, kExited, 0, wire::Encode(message)});
+        if (killing_.contains(message.proc.nspace)) KillTasks(message.proc.nspace);
+      };
+      if (WIFSIGNALED(*status))
+        AfterTurn(report);
+      else
+        report();
     }));
   }
 
+  // One after the other, and each only after libpmix has seen the connection of the one before break. libpmix
+  // 4.2.2 answers the local ranks that wait in a fence when one of them is lost, by an event, and frees the
+  // fence's tracker when the last of them is: ranks that are lost in one turn of its loop leave that event
+  // with freed memory, and its thread, or PMIx_server_finalize, crashes or waits for ever.
   void KillTasks(const std::string& nspace) {
-    for (const auto& [proc, task] : tasks_)
-      if (proc.nspace == nspace) SignalProcess(task.process, SIGKILL);
+    const auto next = tasks_.lower_bound({nspace, 0});
+    if (next == tasks_.end() || next->first.nspace != nspace) return;
+    killing_.insert(nspace);
+    SignalProcess(next->second.process, SIGKILL);
+  }
+  // A round through libpmix's thread: its loop has turned since, and seen what had ended before.
+  void AfterTurn(std::function<void()> then) {
+    const std::string nspace = fmt::format("turn{}.{}", index_, ++turns_);
+    NamespaceInfo info{.nspace = nspace, .job_id = "1", .nodes = {"elsewhere"}, .rank_node = {0}};
+    info.tmpdir = options_.directory + "/" + NodeName(index_);
+    info.apps.push_back({0, 1, "/", "turn"});
+    host_->RegisterNamespace(info, NodeName(index_), {getuid(), getgid()},
+                             [this, nspace, then = std::move(then)](const Status& status) {
+                               Must(status);
+                               host_->DeregisterNamespace(nspace, then);
+                             });
   }
 
   struct Task {
@@ -456,6 +481,8 @@ class Node {
   std::uint64_t next_id_ = 1;
   std::map<std::string, NamespaceMessage> known_;
   std::map<Proc, Task> tasks_;
+  std::set<std::string> killing_;
+  std::uint32_t turns_ = 0;
   // head only
   DataStore store_;
   std::map<std::uint64_t, Envelope> lookups_;
@@ -487,6 +514,8 @@ std::string TemporaryDirectory(std::string pattern) {
 }
 
 int Main(int argc, char** argv) {
+  // As the job daemon: libpmix writes to ranks that may be gone.
+  std::signal(SIGPIPE, SIG_IGN);
   Options options = Parse(argc, argv);
   if (options.argv.empty()) return 125;
   options.directory = TemporaryDirectory("/tmp/mini_job.XXXXXX");

@@ -27,6 +27,22 @@ class Faults : public SharedCluster {
     EXPECT_EQ(outcome.code, 5) << outcome.Text();
     EXPECT_THAT(Sorted(Lines(outcome.out)), testing::ElementsAre("end 0", "end 1", "up 0", "up 1"));
   }
+  // Job daemons that are parents of the job's tasks, of one node ("" of all).
+  static std::vector<pid_t> DaemonsOfJob(const std::string& id, const std::string& node = "") {
+    const auto daemons = cluster_->JobDaemons(node);
+    std::vector<pid_t> result;
+    for (const support::ProcessEntry& process : cluster_->Processes()) {
+      const std::string environ = support::ReadFile("/proc/" + std::to_string(process.pid) + "/environ");
+      if (environ.find(std::string("MSA_JOB_ID=") + id + '\0') == std::string::npos) continue;
+      const std::string stat = support::ReadFile("/proc/" + std::to_string(process.pid) + "/stat");
+      const pid_t parent = std::atoi(stat.c_str() + stat.rfind(')') + 4);
+      if (std::find(daemons.begin(), daemons.end(), parent) == daemons.end() ||
+          std::find(result.begin(), result.end(), parent) != result.end())
+        continue;
+      result.push_back(parent);
+    }
+    return result;
+  }
   static std::string OnlyRunningJob() {
     const auto jobs = cluster_->Query({"job", "list"})["items"].list();
     return jobs.size() == 1 ? jobs[0]["id"].text() : "";
@@ -90,20 +106,9 @@ TEST_F(Faults, TheDeathOfAJobDaemonEndsItsJobAndNothingElse) {
   ASSERT_NE(id, "");
   Process other(Waiting());
   ASSERT_TRUE(BothUp(other));
-  pid_t jobd = 0;
-  for (const support::ProcessEntry& process : cluster_->Processes()) {
-    // The daemon of the victim's member on cn1: the parent of a task of that job.
-    const std::string environ = support::ReadFile("/proc/" + std::to_string(process.pid) + "/environ");
-    if (environ.find(std::string("MSA_JOB_ID=") + id + '\0') == std::string::npos ||
-        environ.find("MSA_NODE=cn1") == std::string::npos)
-      continue;
-    const std::string stat = support::ReadFile("/proc/" + std::to_string(process.pid) + "/stat");
-    const pid_t parent = std::atoi(stat.c_str() + stat.rfind(')') + 4);
-    const auto daemons = cluster_->JobDaemons("cn1");
-    if (std::find(daemons.begin(), daemons.end(), parent) != daemons.end()) jobd = parent;
-  }
-  ASSERT_NE(jobd, 0) << "found no job daemon of job " << id << " on cn1";
-  ::kill(jobd, SIGKILL);
+  const std::vector<pid_t> daemons = DaemonsOfJob(id, "cn1");
+  ASSERT_EQ(daemons.size(), 1U) << "of job " << id << " on cn1";
+  ::kill(daemons[0], SIGKILL);
   const Outcome outcome = victim.Wait();
   EXPECT_NE(outcome.code, 0) << outcome.Text();
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("cn1"), HasSubstr("job daemon")));
@@ -131,13 +136,41 @@ TEST_F(Faults, TheDeathOfTheHeadsJobDaemonEndsItsJobWithAText) {
   EXPECT_THAT(outcome.err, HasSubstr(head));
 }
 
-TEST_F(Faults, AKilledLauncherEndsItsJobAndFreesItsSlotsWithinTwoSeconds) {
+// The launcher is killed: within 2 s the slots are free and nothing of the job is left, its daemons included.
+void ExpectAllGoneSoon(const MiniCluster& cluster, const std::vector<pid_t>& daemons) {
+  std::vector<std::string> left;
+  const bool gone = Eventually(2s, "slots, job daemons and directories are free", [&] {
+    left = cluster.Leftovers();
+    for (const pid_t daemon : daemons)
+      if (::kill(daemon, 0) == 0) left.push_back("job daemon " + std::to_string(daemon));
+    return left.empty() && cluster.SlotsUsed() == 0;
+  });
+  EXPECT_TRUE(gone) << testing::PrintToString(left) << " slots used: " << cluster.SlotsUsed();
+}
+
+TEST_F(Faults, AKilledLauncherEndsItsJobAndLeavesNothingWithinTwoSeconds) {
   Process run(
       cluster_->Msactl({"run", "-m", "booster", "-N", "2", "-n", "4", ProgramPath("task"), "stubborn"}));
   ASSERT_TRUE(run.ReadUntil([&] { return Lines(run.out()).size() == 4; })) << run.err();
   EXPECT_EQ(cluster_->SlotsUsed(), 4);
+  const std::vector<pid_t> daemons = DaemonsOfJob(OnlyRunningJob());
+  EXPECT_EQ(daemons.size(), 2U);
   run.Signal(SIGKILL);
-  EXPECT_TRUE(Eventually(2s, "all slots are free", [&] { return cluster_->SlotsUsed() == 0; }));
+  ExpectAllGoneSoon(*cluster_, daemons);
+}
+
+TEST_F(Faults, ALauncherThatIsKilledAfterItsJobHasEndedIsNotWaitedFor) {
+  // Stopped, it reads nothing: the job ends with output that nobody has acknowledged.
+  Process run(cluster_->Msactl({"run", ProgramPath("task"), "signals"}));
+  ASSERT_TRUE(run.ReadUntilText("up")) << run.err();
+  const std::string id = OnlyRunningJob();
+  const std::vector<pid_t> daemons = DaemonsOfJob(id);
+  EXPECT_EQ(daemons.size(), 1U);
+  run.Signal(SIGSTOP);
+  EXPECT_EQ(Run({"job", "cancel", id}).code, 0);
+  ASSERT_TRUE(Eventually(10s, "it has ended", [&] { return JobIsIn(id, "CANCELLED"); }));
+  run.Signal(SIGKILL);
+  ExpectAllGoneSoon(*cluster_, daemons);
 }
 
 TEST_F(Faults, CtrlCOnceReachesTheTasksAndTwiceEndsTheJob) {

@@ -1,13 +1,18 @@
 // What `msactl run` promises for any program, MPI or not: placement, environment, streams, exit codes.
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
+#include <set>
+#include <sstream>
+#include <thread>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "shared_cluster.h"
 
@@ -288,6 +293,69 @@ TEST_F(Launch, SendsSignalsToTasks) {
   ASSERT_TRUE(Eventually(5s, "it got SIGUSR1", [&] { return support::ReadFile(path) == "up\nsignal 10\n"; }));
   EXPECT_EQ(Run({"job", "cancel", id}).code, 0);
   ASSERT_TRUE(Eventually(10s, "it ended", [&] { return JobIsIn(id, "CANCELLED"); }));
+}
+
+// A local system of one real node: this machine as it is, so that nothing is oversubscribed and tasks are
+// bound.
+class Binding : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::thread::hardware_concurrency() < 2)
+      GTEST_SKIP() << "this machine has one core: tasks of two are not bound to their own";
+    auto started = MiniCluster::Start(
+        {.topology = "[[module]]\nname = \"pair\"\nid = 0\n[[module.node]]\nnames = \"p0\"\nreal = true\n"});
+    ASSERT_TRUE(started.ok()) << started.status().message();
+    cluster_ = *std::move(started);
+  }
+  // CPUs that each task may use, in the order of the output.
+  std::vector<std::set<int>> CpusOf(std::vector<std::string> options) {
+    options.insert(options.begin(), "run");
+    options.insert(options.end(), {ProgramPath("task"), "cpus"});
+    const Outcome outcome = cluster_->Run(std::move(options));
+    EXPECT_EQ(outcome.code, 0) << outcome.Text();
+    std::vector<std::set<int>> result;
+    for (const std::string& line : Lines(outcome.out)) {
+      std::istringstream words(line.substr(line.find(' ') + 1));
+      result.emplace_back(std::istream_iterator<int>(words), std::istream_iterator<int>());
+    }
+    return result;
+  }
+  std::unique_ptr<MiniCluster> cluster_;
+};
+
+TEST_F(Binding, EachTaskOfAJobHasItsOwnCore) {
+  const auto cpus = CpusOf({"-n", "2"});
+  ASSERT_EQ(cpus.size(), 2U);
+  EXPECT_FALSE(cpus[0].empty());
+  EXPECT_EQ(cpus[0].size(), cpus[1].size());
+  for (const int cpu : cpus[0]) EXPECT_FALSE(cpus[1].contains(cpu)) << "CPU " << cpu << " is both tasks'";
+}
+
+TEST_F(Binding, ATaskOfTwoCoresHasBothOfThem) {
+  const auto own = CpusOf({"-n", "2"});
+  ASSERT_EQ(own.size(), 2U);
+  std::set<int> both = own[0];
+  both.insert(own[1].begin(), own[1].end());
+  EXPECT_THAT(CpusOf({"-n", "1", "-c", "2"}), testing::ElementsAre(both));
+}
+
+TEST_F(Binding, JobsThatRunAtTheSameTimeHaveDifferentCores) {
+  const std::string script = ProgramPath("task") + " cpus; while [ ! -e go ]; do sleep 0.02; done";
+  Process first(cluster_->Msactl({"run", "-n", "1", "sh", "-c", script}));
+  ASSERT_TRUE(first.ReadUntil([&] { return Lines(first.out()).size() == 1; })) << first.err();
+  const auto second = CpusOf({"-n", "1"});
+  ASSERT_EQ(second.size(), 1U);
+  EXPECT_NE(first.out(), fmt::format("cpus {}\n", fmt::join(second[0], " ")));
+  cluster_->scratch().Write("go", "");
+  EXPECT_EQ(first.Wait().code, 0);
+}
+
+TEST_F(Binding, WithoutBindingATaskMayUseWhatTheDaemonsMay) {
+  cpu_set_t own;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof own, &own), 0);
+  const auto cpus = CpusOf({"-n", "2", "--no-bind"});
+  ASSERT_EQ(cpus.size(), 2U);
+  for (const auto& set : cpus) EXPECT_EQ(static_cast<int>(set.size()), CPU_COUNT(&own));
 }
 
 }  // namespace

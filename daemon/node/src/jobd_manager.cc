@@ -17,6 +17,7 @@ JobdManager::JobdManager(EventLoop& loop, Options options, Handlers handlers)
     : loop_(loop),
       options_(std::move(options)),
       handlers_(std::move(handlers)),
+      pool_(options_.pool),
       boot_id_(BootId()),
       worker_(loop) {}
 
@@ -95,8 +96,8 @@ void JobdManager::Give(Jobd& jobd, Waiting waiting) {
   spdlog::info("job {}.{}: given to job daemon {} (pid {})", record.job, record.incarnation, record.seq,
                record.pid);
   if (handlers_.on_here) handlers_.on_here(record.key());
-  refill_after_ = SteadyNow() + options_.refill_delay;
-  ArmBalance();
+  pool_.OnAssigned(SteadyNow());
+  Balance();
 }
 
 void JobdManager::Deliver(const JobKey& key, wire::Frame frame) {

@@ -16,6 +16,7 @@
 
 #include "jobd_record.h"
 #include "node_paths.h"
+#include "pool_policy.h"
 #include "worker.h"
 
 namespace msa::node {
@@ -38,11 +39,10 @@ class JobdManager {
   struct Options {
     std::string node;
     NodePaths paths;
-    std::string jobd;              // path of msa-jobd
-    std::string trampoline;        // path of msa-exec
-    std::string run_as;            // path of this executable: starts job daemons for other users
-    std::uint32_t pool = 2;        // warm job daemons kept
-    Millis refill_delay{30};       // after the last assignment: a launch gets the cores first
+    std::string jobd;        // path of msa-jobd
+    std::string trampoline;  // path of msa-exec
+    std::string run_as;      // path of this executable: starts job daemons for other users
+    PoolPolicy::Options pool;
     Millis hello_timeout{10'000};  // from start (or from our restart) to JobdHello
     Millis quit_timeout{3'000};    // from JobdQuit to SIGKILL
     Millis min_backoff{100};       // between failed starts, doubling
@@ -141,6 +141,7 @@ class JobdManager {
   void Balance();
   void ArmBalance();
   std::uint32_t WantedStarts(const UserIdentity& user) const;
+  void ShrinkPool();
   Status StartJobd(const UserIdentity& user);
   Result<ProcessHandle> SpawnJobd(const JobdRecord& record);
   void StartFailed(const UserIdentity& user, const std::string& why);
@@ -173,8 +174,8 @@ class JobdManager {
   std::uint64_t next_stranger_ = 1;
   std::uint64_t last_welcomed_ = 0;  // seq of the hello just handled, 0: refused
   std::uint32_t failures_ = 0;       // starts in a row
-  SteadyTime refill_after_{};        // no start for the pool before
-  SteadyTime backoff_until_{};       // no start at all before
+  PoolPolicy pool_;
+  SteadyTime backoff_until_{};  // no start at all before
   TimerId balance_timer_{};
   enum class Closing { kNo, kWarm, kAll } closing_ = Closing::kNo;
   std::function<void()> all_gone_;

@@ -29,7 +29,9 @@ std::uint32_t JobdManager::WantedStarts(const UserIdentity& user) const {
   for (const auto& [key, waiting] : waiting_)
     if (waiting.start.user.uid == user.uid) ++wanted;
   // One at a time for the pool: a launch on the other cores matters more than a full pool.
-  if (wanted == 0 && owner_is_self(user) && warm() < options_.pool && now >= refill_after_) wanted = 1;
+  const std::uint32_t ready = warm();
+  if (wanted == 0 && owner_is_self(user) && ready < pool_.Target(now) && now >= pool_.RefillAfter(ready))
+    wanted = 1;
   for (const auto& [seq, jobd] : jobds_) {
     const bool comes = jobd->phase == Phase::kStarting && jobd->record.job.value == 0 && !jobd->quitting;
     if (comes && jobd->record.user.uid == user.uid && wanted > 0) --wanted;
@@ -37,8 +39,21 @@ std::uint32_t JobdManager::WantedStarts(const UserIdentity& user) const {
   return wanted;
 }
 
+// After a burst. Job daemons of other users are no pool's: they came for a job and leave with it.
+void JobdManager::ShrinkPool() {
+  const std::uint32_t ready = warm();
+  std::uint32_t surplus = ready - std::min(ready, pool_.Target(SteadyNow()));
+  for (auto& [seq, jobd] : jobds_) {
+    if (surplus == 0) return;
+    if (jobd->phase != Phase::kWarm || jobd->quitting || !owner_is_self(jobd->record.user)) continue;
+    QuitJobd(*jobd, "the pool of job daemons shrinks");
+    --surplus;
+  }
+}
+
 void JobdManager::Balance() {
   if (closing_ != Closing::kNo) return;
+  ShrinkPool();
   std::vector<UserIdentity> users{Self()};
   for (const auto& [key, waiting] : waiting_)
     if (std::none_of(users.begin(), users.end(),
@@ -55,14 +70,23 @@ void JobdManager::Balance() {
   ArmBalance();
 }
 
-// The next moment at which a start that is put off may be due.
+// The next moment at which a start that is put off may be due, or the pool is too large.
 void JobdManager::ArmBalance() {
   loop_.Cancel(balance_timer_);
+  if (closing_ != Closing::kNo) return;
   const SteadyTime now = SteadyNow();
-  const SteadyTime due = std::max(refill_after_, backoff_until_);
-  if (closing_ != Closing::kNo || (warm() >= options_.pool && waiting_.empty())) return;
-  const SteadyTime next = waiting_.empty() ? due : backoff_until_;
-  if (next <= now) return;
+  SteadyTime next = SteadyTime::max();
+  const auto consider = [&](SteadyTime due) {
+    if (due > now) next = std::min(next, due);
+  };
+  const std::uint32_t ready = warm();
+  const std::uint32_t target = pool_.Target(now);
+  if (!waiting_.empty())
+    consider(backoff_until_);
+  else if (ready < target)
+    consider(std::max(pool_.RefillAfter(ready), backoff_until_));
+  if (target > options_.pool.least) consider(pool_.ShrinkAt());
+  if (next == SteadyTime::max()) return;
   balance_timer_ = loop_.After(std::chrono::ceil<Millis>(next - now), [this] { Balance(); });
 }
 

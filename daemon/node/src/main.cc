@@ -79,7 +79,8 @@ Result<NodeDaemon::Options> Prepare(const Options& options, const NodeSpec& spec
       .node = options.name, .paths = paths, .jobd = options.jobd, .trampoline = options.trampoline};
   MSA_ASSIGN_OR_RETURN(const std::string beside, ExecutableDirectory());
   jobds.run_as = beside + "/msa-noded";
-  jobds.pool = options.pool;
+  jobds.pool.least = options.pool;
+  jobds.pool.idle = Millis(options.pool_idle_ms);
   jobds.hello_timeout = Millis(options.jobd_start_ms);
   SessionRelay::Options sessions;
   sessions.node = options.name;

@@ -24,8 +24,14 @@ ParsedOptions ParseOptions(int argc, char** argv) {
   app.add_option("--topology", o.topology, "topology file")->required();
   app.add_option("--controller", o.controller,
                  "address of the controller (default unix:DIR/controller.sock)");
-  app.add_option("--pool", o.pool, "warm job daemons kept (default 2; 0: each job starts its own)")
+  app.add_option(
+         "--pool", o.pool,
+         "warm job daemons kept (default 2; more for a while when many jobs start; 0: each job starts its "
+         "own)")
       ->check(CLI::Range(0, 256));
+  app.add_option("--pool-idle-ms", o.pool_idle_ms,
+                 "how long after the last job of a burst the pool stays grown (default 10000)")
+      ->check(CLI::Range(10, 3'600'000));
   app.add_option("--jobd", o.jobd, "path of msa-jobd (default: beside this executable)");
   app.add_option("--trampoline", o.trampoline, "path of msa-exec (default: beside this executable)");
   app.add_option("--attach-hold-ms", o.attach_hold_ms,

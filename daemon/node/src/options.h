@@ -16,6 +16,7 @@ struct Options {
   std::string jobd;        // default: msa-jobd beside this executable
   std::string trampoline;  // default: msa-exec beside this executable
   std::uint32_t pool = 2;
+  std::uint32_t pool_idle_ms = 10'000;
   std::uint32_t attach_hold_ms = 10'000;
   std::uint32_t jobd_start_ms = 10'000;
   bool quit_jobs_on_term = false;

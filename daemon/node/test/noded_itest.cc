@@ -218,6 +218,16 @@ TEST_F(NodedTest, GivesAJobToAWarmJobDaemonOnceAndRefillsThePool) {
   EXPECT_EQ(controller_->from_jobd().size(), 1U) << "one job daemon started once";
 }
 
+TEST_F(NodedTest, ABurstOfJobsGrowsThePoolAndAPauseShrinksIt) {
+  StartNoded({"--pool-idle-ms", "2000"});
+  ASSERT_TRUE(WarmReaches(2)) << Log();
+  for (std::uint64_t id = 1; id <= 6; ++id) StartJob(id);
+  EXPECT_TRUE(Eventually(kLimit, [&] { return controller_->from_jobd().size() == 6; })) << Log();
+  EXPECT_TRUE(WarmReaches(6)) << Log();
+  EXPECT_TRUE(WarmReaches(2)) << Log();
+  EXPECT_EQ(controller_->gone().size(), 0U) << "no job is touched";
+}
+
 TEST_F(NodedTest, StartsAJobDaemonOnDemandWhenThePoolIsEmpty) {
   StartNoded({"--pool", "0"});
   ASSERT_TRUE(RegistrationsReach(1)) << Log();

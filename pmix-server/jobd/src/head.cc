@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace msa::jobd {
 
@@ -176,6 +177,9 @@ void Head::OnConnected(const NamespaceConnected& message) {
   ns->any_connected = true;
   // From now on parent and child are one in MPI's eyes. A child that dies before fails the spawn alone.
   if (ns->reg.spawn != 0) OnLinked({{ns->reg.parent, message.nspace}, true});
+  // It turns out only now that the others wait for that one.
+  if (const auto early = std::exchange(ns->early_end, std::nullopt); early && !ns->ending)
+    JudgeTaskEnd(*ns, *early);
 }
 
 void Head::OnReady(std::uint32_t from, const NamespaceReady& message) {
@@ -308,8 +312,10 @@ void Head::JudgeTaskEnd(Namespace& ns, const TaskEnded& message) {
     why = "ended before MPI_Init";
   else if (policy == wire::KillPolicy::kAlways && bad)
     why = "failed";
-  else
+  if (why.empty()) {
+    if (bad && !ns.early_end) ns.early_end = message;
     return;
+  }
   ns.abnormal = true;
   const std::string nspace = ns.reg.spec.nspace;
   FlushLines(ns);

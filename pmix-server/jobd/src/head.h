@@ -103,6 +103,7 @@ class Head {
     bool failed_to_start = false;
     bool abnormal = false;
     bool any_connected = false;
+    std::optional<TaskEnded> early_end;  // the first that failed before any task was known to be MPI's
     std::vector<std::uint32_t> singletons;
     std::string mpi_library;
     std::string failure;  // why, for people
@@ -259,6 +260,7 @@ class Head {
   bool left_ = false;
   TimerId owner_timer_{};
   bool owner_waited_ = false;
+  bool owner_gone_ = false;  // for good
 };
 
 }  // namespace msa::jobd

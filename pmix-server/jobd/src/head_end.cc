@@ -202,7 +202,7 @@ void Head::WaitForOwner() {
 }
 
 void Head::LeaveWhenDone() {
-  if (left_ || !exit_ || !acknowledged_ || !(hub_->drained() || owner_waited_)) return;
+  if (left_ || !exit_ || !acknowledged_ || !(hub_->drained() || owner_waited_ || owner_gone_)) return;
   left_ = true;
   outlet_.Cancel(owner_timer_);
   outlet_.Cancel(resend_timer_);

@@ -189,6 +189,7 @@ void Head::OnSession(std::uint64_t session, const wire::Frame& frame) {
     case wire::AttachOpen::kType:
       return with(wire::AttachOpen{}, [&](auto m) {
         if (!hub_->Open(session, m)) return;
+        owner_gone_ = false;
         if (!m.wants_stdin && input_received_ == 0) {
           input_eof_ = true;
           ForwardInput();
@@ -206,7 +207,11 @@ void Head::OnSession(std::uint64_t session, const wire::Frame& frame) {
     case wire::ClientSignal::kType:
       return with(wire::ClientSignal{}, [&](auto m) { Signal(m.signal); });
     case kSessionOver:
-      return hub_->Close(session);
+      // noded's word that the client itself has gone: nobody comes back for the rest. (A restart of noded is
+      // OnSessionsLost, and there the owner does.)
+      owner_gone_ = owner_gone_ || hub_->is_owner(session);
+      hub_->Close(session);
+      return LeaveWhenDone();
     default:
       outlet_.Log(fmt::format("a client sent a message of type {:#06x}; ignored", frame.type));
   }

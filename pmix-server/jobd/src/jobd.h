@@ -30,6 +30,7 @@ struct JobdOptions {
   std::string cookie;
   Millis orphan_wait{5'000};  // a job daemon without a job leaves when noded stays away that long
   Millis peer_limit{10'000};  // to reach the other members
+  Millis tls_delay{200};  // of an idle job daemon's preparation of TLS, which a job on one node never needs
 };
 
 // One job in its life. One thread, the loop's.
@@ -58,6 +59,7 @@ class Jobd final : private HeadOutlet {
   MemberOptions MemberOptionsOf(const wire::LaunchJob& launch) const;
   void OnControllerFrame(const wire::Frame& frame);
   void OnNodeDown(const std::string& why);
+  void WarmTlsLater();
   void CheckOrphaned();
 
   // peers
@@ -91,7 +93,7 @@ class Jobd final : private HeadOutlet {
   JobdOptions options_;
   std::optional<Machine> machine_;
   pmix::Network network_ = pmix::Network::kOrdinary;
-  std::unique_ptr<TlsContext> tls_;
+  TlsContext tls_;
   std::unique_ptr<launch::TaskLauncher> launcher_;
   std::unique_ptr<pmix::PmixHost> host_;
   std::unique_ptr<JobSocket> job_socket_;
@@ -106,6 +108,7 @@ class Jobd final : private HeadOutlet {
   bool leaving_ = false;
   bool gone_ = false;
   TimerId orphan_timer_{};
+  TimerId tls_timer_{};
 };
 
 }  // namespace msa::jobd

@@ -154,14 +154,18 @@ void Member::OnOutput(const std::string& nspace, Rank rank, wire::Stream stream,
   launcher_.PauseOutput();
 }
 
+// Posted: what libpmix's thread has told of the task, its connect above all, is in the queue before its end.
 void Member::OnExit(const launch::TaskExit& exit) {
-  TaskEnded ended{exit.nspace, exit.end, false, false, exit.looks_like_singleton, exit.mpi_library};
-  if (const auto it = hosted_.find(exit.nspace); it != hosted_.end()) {
-    const Client& client = it->second.clients[exit.end.rank.value];
-    ended.connected = client.connected;
-    ended.finalized = client.finalized;
-  }
-  ToHead(ended);
+  loop_.Post([this, exit, weak = std::weak_ptr<int>(alive_)] {
+    if (weak.expired()) return;
+    TaskEnded ended{exit.nspace, exit.end, false, false, exit.looks_like_singleton, exit.mpi_library};
+    if (const auto it = hosted_.find(exit.nspace); it != hosted_.end()) {
+      const Client& client = it->second.clients[exit.end.rank.value];
+      ended.connected = client.connected;
+      ended.finalized = client.finalized;
+    }
+    ToHead(ended);
+  });
 }
 
 void Member::OnStdin(const std::string& nspace, Rank, std::size_t taken, bool closed) {

@@ -153,7 +153,25 @@ struct TlsContext::Impl {
     return *session != nullptr ? 1 : 0;
   }
 
+  Status Open() {
+    if (ctx != nullptr) return Status::Ok();
+    std::unique_ptr<SSL_CTX, CtxDelete> made(SSL_CTX_new(TLS_method()));
+    if (made == nullptr || SSL_CTX_set_min_proto_version(made.get(), TLS1_3_VERSION) != 1 ||
+        SSL_CTX_set_ciphersuites(made.get(), "TLS_AES_128_GCM_SHA256") != 1 ||
+        SSL_CTX_set_num_tickets(made.get(), 0) != 1)
+      return Error(Code::kInternal, "cannot set up TLS 1.3: {}", OpenSslText());
+    SSL_CTX_set_app_data(made.get(), this);
+    SSL_CTX_set_mode(made.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                     SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(made.get(), SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_psk_use_session_callback(made.get(), UseSession);
+    SSL_CTX_set_psk_find_session_callback(made.get(), FindSession);
+    ctx = std::move(made);
+    return Status::Ok();
+  }
+
   Result<std::unique_ptr<ByteStream>> Make(UniqueFd fd, void (*set_role)(SSL*)) {
+    MSA_RETURN_IF_ERROR(Open());
     ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
     std::unique_ptr<SSL, SslDelete> ssl(SSL_new(ctx.get()));
     if (ssl == nullptr || SSL_set_fd(ssl.get(), fd.get()) != 1)
@@ -163,24 +181,10 @@ struct TlsContext::Impl {
   }
 };
 
-TlsContext::TlsContext(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+TlsContext::TlsContext() : impl_(std::make_unique<Impl>()) {}
 TlsContext::~TlsContext() = default;
 
-Result<std::unique_ptr<TlsContext>> TlsContext::Create() {
-  auto impl = std::make_unique<Impl>();
-  impl->ctx.reset(SSL_CTX_new(TLS_method()));
-  SSL_CTX* ctx = impl->ctx.get();
-  if (ctx == nullptr || SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) != 1 ||
-      SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256") != 1 || SSL_CTX_set_num_tickets(ctx, 0) != 1)
-    return Error(Code::kInternal, "cannot set up TLS 1.3: {}", OpenSslText());
-  SSL_CTX_set_app_data(ctx, impl.get());
-  SSL_CTX_set_mode(
-      ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-  SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
-  SSL_CTX_set_psk_use_session_callback(ctx, Impl::UseSession);
-  SSL_CTX_set_psk_find_session_callback(ctx, Impl::FindSession);
-  return std::unique_ptr<TlsContext>(new TlsContext(std::move(impl)));
-}
+Status TlsContext::Warm() { return impl_->Open(); }
 
 Status TlsContext::SetSecret(std::string identity, const std::string& secret_hex) {
   std::vector<unsigned char> key;

@@ -10,14 +10,17 @@
 namespace msa::jobd {
 
 // TLS 1.3 with a pre-shared key, no certificates: whoever lacks the secret does not get past the handshake,
-// in either direction. Create it early (it costs half a millisecond); one thread.
+// in either direction. One thread.
 class TlsContext {
  public:
-  // kInternal: OpenSSL refuses, with its text.
-  static Result<std::unique_ptr<TlsContext>> Create();
+  TlsContext();
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
+
+  // Does now what the first stream does else: OpenSSL's own start takes 2 ms. kInternal: OpenSSL refuses,
+  // with its text.
+  Status Warm();
 
   // The key of all streams made from now on. `identity` is sent in the clear, `secret_hex` is 32 bytes in
   // hex. kInvalidArgument: not 64 hex digits.
@@ -31,7 +34,6 @@ class TlsContext {
   struct Impl;
 
  private:
-  explicit TlsContext(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -93,6 +93,12 @@ class HeadDouble : public HeadOutlet, public ::testing::Test {
     Check();
   }
 
+  // noded: the client of the session has gone.
+  void SessionOver(std::uint64_t session) {
+    head->OnSession(session, {0x04ff, 0, session, {}});
+    Check();
+  }
+
   template <class M>
   std::vector<M> Told(std::uint32_t member) const {
     std::vector<M> out;

@@ -62,6 +62,61 @@ TEST_F(HeadTest, LeavesTenSecondsAfterTheEndWithoutAnOwner) {
   EXPECT_TRUE(over);
 }
 
+TEST_F(HeadTest, AnEndedJobDoesNotWaitForAnOwnerWhoseSessionEnded) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  SessionOver(1);
+  End(0, 0, 0);
+  EXPECT_FALSE(over);  // the controller has not got the result
+  FromController(wire::ExitAck{});
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AnOwnerThatGoesAfterTheEndIsNotWaitedFor) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  EXPECT_FALSE(over);
+  SessionOver(1);
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AnOwnerThatARestartOfNodedCutOffIsWaitedFor) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  head->OnSessionsLost();
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  Advance(Millis(9'000));
+  EXPECT_FALSE(over);
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  FromClient(1, wire::OutputAck{1000});
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AnOwnerThatAttachesAgainIsWaitedForAgain) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  SessionOver(1);
+  FromClient(2, wire::AttachOpen{true, 0, false});
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  EXPECT_FALSE(over);
+  FromClient(2, wire::OutputAck{1000});
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AViewerThatLeavesIsNoOwnerThatHasGone) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  FromClient(2, wire::AttachOpen{false, 0, false});
+  SessionOver(2);
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  EXPECT_FALSE(over);
+}
+
 TEST_F(HeadTest, ATaskEndOfAnotherMemberIsNotBelieved) {
   BeginRunning({0, 1});
   End(1, 0, 9);
@@ -95,6 +150,22 @@ TEST_F(HeadTest, ATaskThatDiesBeforeMpiInitEndsThoseThatWaitForIt) {
   From(0, NamespaceConnected{"msa.7.1.0"});
   End(1, 1, 4);
   EXPECT_EQ(Told<NamespaceSignal>(0).at(0).signal, SIGTERM);
+}
+
+TEST_F(HeadTest, ATaskThatDiedBeforeTheOthersReachedMpiInitEndsThemWhenTheyDo) {
+  BeginRunning({0, 1, 1});
+  End(1, 1, 4);
+  EXPECT_TRUE(Told<NamespaceSignal>(0).empty());
+  From(0, NamespaceConnected{"msa.7.1.0"});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).signal, SIGTERM);
+  EXPECT_THAT(Notices(), HasSubstr("bn0: task 1 of step 0 ended before MPI_Init"));
+}
+
+TEST_F(HeadTest, ATaskThatEndedWellBeforeMpiInitEndsNobody) {
+  BeginRunning({0, 1});
+  End(1, 1, 0);
+  From(0, NamespaceConnected{"msa.7.1.0"});
+  EXPECT_TRUE(Told<NamespaceSignal>(0).empty());
 }
 
 TEST_F(HeadTest, WithoutMpiAFailedTaskLeavesTheOthers) {

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -80,9 +81,11 @@ TEST(JobdFaults, ARestartOfNodedLosesNoByteOfOutput) {
 TEST(JobdFaults, AJobThatEndsWhileNodedIsAwayIsReportedLater) {
   JobdHarness job({{"cn0"}});
   job.WarmUp();
-  job.Launch({.apps = {Sh("echo here; exit 3")}});
+  const std::string go = job.RunDirectory("cn0") + ".go";
+  job.Launch({.apps = {Sh("echo here; while [ ! -e " + go + " ]; do sleep 0.01; done; exit 3")}});
   ASSERT_TRUE(job.Until([&] { return job.started; }));
   job.KillNoded("cn0");
+  std::ofstream(go).put('\n');
   const std::string record = job.RunDirectory("cn0") + "/exit";
   ASSERT_TRUE(job.Until([&] { return std::filesystem::exists(record); }));
   job.exit.reset();
