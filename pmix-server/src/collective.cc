@@ -61,7 +61,7 @@ bool Concerns(const CollectiveKey& key, const std::string& nspace) {
 }
 
 std::string Describe(const CollectiveKey& key) {
-  static constexpr const char* kNames[] = {"fence", "connect", "disconnect"};
+  static constexpr const char* kNames[] = {"fence", "connect", "disconnect", "PMI-1 barrier"};
   return fmt::format("{} over {} process entries of {}", kNames[static_cast<std::size_t>(key.kind)],
                      key.procs.size(), key.procs.empty() ? std::string("nobody") : key.procs.front().nspace);
 }
@@ -177,7 +177,7 @@ Status CollectiveEngine::Check(std::uint32_t from, const CollectiveMessage& mess
   const auto fault = [&](std::string_view what) {
     return Error(Code::kInvalidArgument, "collective message of member {}: {}", from, what);
   };
-  if (message.key.kind > CollectiveKind::kDisconnect) return fault("unknown kind of operation");
+  if (message.key.kind > CollectiveKind::kPmi1Barrier) return fault("unknown kind of operation");
   if (message.key.procs.empty() || !IsSortedUnique(message.key.procs))
     return fault("processes are not sorted");
   if (!IsSortedUnique(participants)) return fault("participants are not sorted");

@@ -89,6 +89,21 @@ TEST(Collective, ConnectAndDisconnectOverTheSameProcessesAreApart) {
   EXPECT_EQ(engine.pending(), 1u);
 }
 
+TEST(Collective, ABarrierOfPmi1NeverMeetsAFenceOverTheSameProcesses) {
+  CollectiveEngine engine({.self = 0});
+  ASSERT_TRUE(engine.FromPeer(1, UpOf1()).ok());
+  auto barrier = FenceOf(1, {0, 1}, "puts");
+  barrier.kind = CollectiveKind::kPmi1Barrier;
+  EXPECT_TRUE(engine.LocalContribution(barrier).empty());
+  auto up = UpOf1();
+  up.key.kind = CollectiveKind::kPmi1Barrier;
+  const auto effects = engine.FromPeer(1, up);
+  ASSERT_TRUE(effects.ok());
+  ASSERT_EQ(CompletesOf(*effects).size(), 1u);
+  EXPECT_EQ(CompletesOf(*effects)[0].data, "putsb");
+  EXPECT_EQ(engine.early(), 1u);
+}
+
 TEST(Collective, LossOfAMemberFailsItsOperationsWithTheReasonNowAndLater) {
   CollectiveEngine engine({.self = 0});
   (void)engine.LocalContribution(FenceOf(1, {0, 1}, "a"));

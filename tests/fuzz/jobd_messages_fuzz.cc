@@ -35,8 +35,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Pick<PeerHello, PeerWelcome, PeerRefused, NamespaceRegister, NamespaceReady, NamespaceStart, TasksStarted,
        TaskEnded, NamespaceSignal, NamespaceKill, NamespaceDeregister, TaskOutput, OutputCredit, TaskInput,
        InputTaken, ModexRequest, ModexReply, StorePublish, StoreLookup, StoreUnpublish, StoreReply,
-       SpawnRequest, SpawnReply, AbortRequest, NamespacesLinked, NamespaceConnected, Membership, MemberGone,
-       JobEnd, msa::pmix::CollectiveMessage, msa::wire::TaskHello, msa::wire::TaskWelcome>(
+       SpawnRequest, SpawnReply, AbortRequest, NamespacesLinked, NamespaceConnected, TaskNotice, Membership,
+       MemberGone, JobEnd, msa::pmix::CollectiveMessage, msa::wire::TaskHello, msa::wire::TaskWelcome>(
       data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
   return 0;
 }

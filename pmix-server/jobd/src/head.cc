@@ -123,6 +123,7 @@ bool Head::IsForHead(std::uint16_t type) {
     case AbortRequest::kType:
     case NamespacesLinked::kType:
     case NamespaceConnected::kType:
+    case TaskNotice::kType:
       return true;
     default:
       return false;
@@ -164,22 +165,38 @@ void Head::OnMember(std::uint32_t from, const wire::Frame& frame) {
     case NamespacesLinked::kType:
       return with(NamespacesLinked{}, [&](auto m) { OnLinked(m); });
     case NamespaceConnected::kType:
-      return with(NamespaceConnected{}, [&](auto m) { OnConnected(m); });
+      return with(NamespaceConnected{}, [&](auto m) { OnConnected(from, m); });
+    case TaskNotice::kType:
+      return with(TaskNotice{}, [&](auto m) { OnNotice(from, m); });
     default:
       outlet_.Log(
           fmt::format("member {} sent a message of type {:#06x} to the head; ignored", from, frame.type));
   }
 }
 
-void Head::OnConnected(const NamespaceConnected& message) {
+void Head::OnConnected(std::uint32_t from, const NamespaceConnected& message) {
   Namespace* ns = Find(message.nspace);
   if (ns == nullptr) return;
-  ns->any_connected = true;
+  const bool first = !std::exchange(ns->any_connected, true);
+  if (message.pmix || message.pmi1)
+    ns->in_mpi[from] = message;
+  else
+    ns->in_mpi.erase(from);
+  WatchMixture(*ns);
   // From now on parent and child are one in MPI's eyes. A child that dies before fails the spawn alone.
-  if (ns->reg.spawn != 0) OnLinked({{ns->reg.parent, message.nspace}, true});
+  if (first && ns->reg.spawn != 0) OnLinked({{ns->reg.parent, message.nspace}, true});
   // It turns out only now that the others wait for that one.
   if (const auto early = std::exchange(ns->early_end, std::nullopt); early && !ns->ending)
     JudgeTaskEnd(*ns, *early);
+}
+
+void Head::OnNotice(std::uint32_t from, const TaskNotice& message) {
+  constexpr std::size_t kMost = 16;  // of a namespace: what a broken program says differently each time
+  Namespace* ns = Find(message.nspace);
+  if (ns == nullptr || ns->ending || ns->notices.size() >= kMost) return;
+  if (!ns->notices.insert(message.text).second) return;
+  hub_->Notice(
+      fmt::format("{}: task {} of {}: {}", members_.at(from).node, message.rank, Name(*ns), message.text));
 }
 
 void Head::OnReady(std::uint32_t from, const NamespaceReady& message) {

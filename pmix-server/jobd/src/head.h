@@ -46,10 +46,13 @@ class HeadOutlet {
 };
 
 struct HeadOptions {
-  Millis kill_grace{2'000};    // between SIGTERM and SIGKILL of a namespace that msa ends by itself
-  Millis line_delay{100};      // equal ends of tasks within it share a line
-  Millis resend{2'000};        // of what the controller has not answered
-  Millis owner_wait{10'000};   // how long an ended job waits for its owner to come and read
+  Millis kill_grace{2'000};   // between SIGTERM and SIGKILL of a namespace that msa ends by itself
+  Millis line_delay{100};     // equal ends of tasks within it share a line
+  Millis resend{2'000};       // of what the controller has not answered
+  Millis owner_wait{10'000};  // how long an ended job waits for its owner to come and read
+  // Two MPIs in one world this long are a mistake; a task's script may start one program right after the
+  // other, while other tasks are still leaving the first.
+  Millis mixture_wait{3'000};
   Millis kill_report{10'000};  // a member that does not report the end of killed tasks by then is lost
 };
 
@@ -109,8 +112,11 @@ class Head {
     std::string failure;  // why, for people
     TimerId kill_timer{};
     TimerId line_timer{};
-    std::set<std::string> linked;  // connected namespaces (MPI-2 dynamic processes)
-    std::uint64_t spawn = 0;       // key of spawns_ while the parent waits for the answer
+    std::map<std::uint32_t, NamespaceConnected> in_mpi;  // by member, those with tasks in an MPI world
+    TimerId mixture_timer{};
+    std::set<std::string> notices;  // shown
+    std::set<std::string> linked;   // connected namespaces (MPI-2 dynamic processes)
+    std::uint64_t spawn = 0;        // key of spawns_ while the parent waits for the answer
   };
   struct SpawnJob {
     std::uint32_t from = 0;  // member and request to answer
@@ -149,7 +155,8 @@ class Head {
   void AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint16_t>> cores);
   std::vector<std::vector<std::uint16_t>> StepCores(const NamespaceRegister& reg);
   void OnReady(std::uint32_t from, const NamespaceReady& message);
-  void OnConnected(const NamespaceConnected& message);
+  void OnConnected(std::uint32_t from, const NamespaceConnected& message);
+  void OnNotice(std::uint32_t from, const TaskNotice& message);
   void StartIfReady(Namespace& ns);
   void OnStarted(std::uint32_t from, const TasksStarted& message);
   void AllStarted(Namespace& ns);
@@ -173,6 +180,8 @@ class Head {
   void OnLinked(const NamespacesLinked& message);
   void Settle(const std::string& nspace);
   void JudgeSingletons(Namespace& ns);
+  void WatchMixture(Namespace& ns);
+  void JudgeMixture(Namespace& ns);
   void MergeResult(Namespace& ns);
   void MaybeFinish();
   void Finish();

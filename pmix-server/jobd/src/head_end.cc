@@ -103,6 +103,7 @@ void Head::OnLinked(const NamespacesLinked& message) {
 void Head::Settle(const std::string& nspace) {
   Namespace& ns = *Find(nspace);
   outlet_.Cancel(ns.kill_timer);
+  outlet_.Cancel(ns.mixture_timer);
   JudgeSingletons(ns);
   FlushLines(ns);
   for (std::uint32_t rank = 0; rank < ns.rank_cores.size(); ++rank)
@@ -130,17 +131,52 @@ void Head::JudgeSingletons(Namespace& ns) {
   const std::string program = ProgramOfRank(ns, ns.singletons.front());
   const std::string library = ns.mpi_library.empty() ? "an MPI library" : ns.mpi_library;
   const std::string text = fmt::format(
-      "{} {} of {} ran '{}' ({}) alone, each as a world of its own: it never reached msa's PMIx server; use "
-      "a program "
-      "built for Open MPI (MPICH is not launched by this version), and do not start it through a wrapper "
-      "that clears the "
-      "environment (env -i, sudo)",
+      "{} {} of {} ran '{}' ({}) alone, each as a world of its own: it never reached msa's PMIx or PMI "
+      "server; use a program built for Open MPI or MPICH, and do not start it through a wrapper that clears "
+      "the environment (env -i, sudo) or closes descriptors",
       count, count == 1 ? "task" : "tasks", Name(ns), program, library);
   hub_->Notice(text);
   if (ns.result.code() != 0) return;
   ns.result.Force(125);
   ns.abnormal = true;
   if (ns.failure.empty()) ns.failure = text;
+}
+
+void Head::WatchMixture(Namespace& ns) {
+  bool pmix = false;
+  bool pmi1 = false;
+  for (const auto& [member, in] : ns.in_mpi) {
+    pmix = pmix || in.pmix;
+    pmi1 = pmi1 || in.pmi1;
+  }
+  const bool mixed = pmix && pmi1;
+  if (mixed == (ns.mixture_timer != TimerId{})) return;
+  outlet_.Cancel(ns.mixture_timer);
+  ns.mixture_timer = {};
+  if (!mixed) return;
+  ns.mixture_timer = outlet_.After(options_.mixture_wait, [this, nspace = ns.reg.spec.nspace] {
+    if (Namespace* later = Find(nspace)) JudgeMixture(*later);
+  });
+}
+
+// Each part would wait for the other for ever.
+void Head::JudgeMixture(Namespace& ns) {
+  ns.mixture_timer = {};
+  std::string pmix;
+  std::string pmi1;
+  for (const auto& [member, in] : ns.in_mpi) {
+    const auto known = members_.find(member);
+    if (known == members_.end()) continue;
+    if (in.pmix) pmix += (pmix.empty() ? "" : ",") + known->second.node;
+    if (in.pmi1) pmi1 += (pmi1.empty() ? "" : ",") + known->second.node;
+  }
+  EndNamespace(
+      ns.reg.spec.nspace,
+      fmt::format("{} is ended: it mixes two MPIs in one MPI_COMM_WORLD: tasks on {} use PMIx (Open MPI), "
+                  "tasks on {} PMI-1 (MPICH), and neither can reach the other; build all components "
+                  "with the same MPI",
+                  Name(ns), pmix, pmi1),
+      EndKind::kFailure);
 }
 
 void Head::MergeResult(Namespace& ns) {

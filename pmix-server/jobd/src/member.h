@@ -21,6 +21,7 @@
 
 #include "peer_mesh.h"
 #include "peer_messages.h"
+#include "pmi_world.h"
 
 namespace msa::jobd {
 
@@ -72,16 +73,23 @@ class Member {
 
  private:
   struct Client {
-    bool connected = false;
+    bool connected = false;  // with the PMIx server
     bool finalized = false;
+    bool pmi_connected = false;  // with the PMI-1 server
+    bool pmi_finalized = false;
+    bool ended = false;
+    bool in_pmix() const { return connected && !finalized && !ended; }
+    bool in_pmi() const { return pmi_connected && !pmi_finalized && !ended; }
   };
   struct Hosted {
     NamespaceRegister reg;
-    bool connected = false;  // the head was told
+    bool told_pmix = false;  // NamespaceConnected, as the head knows it
+    bool told_pmi1 = false;
     std::map<std::uint32_t, Client> clients;
+    std::unique_ptr<PmiWorld> pmi;  // once tasks are started here
   };
   struct OpenCollective {
-    pmix::DataReply data_reply;      // fence
+    pmix::DataReply data_reply;      // fence, barrier of PMI-1
     pmix::StatusReply status_reply;  // connect, disconnect
     pmix::CollectiveKind kind = pmix::CollectiveKind::kFence;
     std::vector<std::string> nspaces;
@@ -113,9 +121,10 @@ class Member {
   void OnReply(std::uint32_t from, const wire::Frame& frame);
 
   // member_tasks.cc
+  void Ended(const launch::TaskExit& exit);
   void Start(const NamespaceStart& message);
-  Result<launch::TaskSpec> MakeTask(const Hosted& hosted, const TaskPlace& place,
-                                    const NamespaceStart& message, std::map<std::string, UniqueFd>& files);
+  Result<launch::TaskSpec> MakeTask(Hosted& hosted, const TaskPlace& place, const NamespaceStart& message,
+                                    std::map<std::string, UniqueFd>& files);
   Status OpenStreams(const Hosted& hosted, launch::TaskSpec& spec, std::map<std::string, UniqueFd>& files);
   std::vector<std::string> Environment(const Hosted& hosted, const wire::App& app, Rank rank);
   std::uint32_t TasksOnMachine() const;
@@ -133,10 +142,23 @@ class Member {
   void On(pmix::Spawn upcall);
   void On(pmix::Connect upcall);
   void On(pmix::Disconnect upcall);
+  void TellConnections(const std::string& nspace, Hosted& hosted);
   void Begin(Collective collective, OpenCollective open);
   void Run(pmix::CollectiveEffects effects);
   void Complete(pmix::CollectiveComplete complete);
   void OnModexRequest(std::uint32_t from, std::uint64_t id, const ModexRequest& message);
+
+  // member_pmi.cc
+  PmiWorld& PmiWorldOf(Hosted& hosted);
+  void OnPmi(const std::string& nspace, pmi1::Effect effect);
+  void On(Hosted& hosted, const pmi1::Connected& effect);
+  void On(Hosted& hosted, const pmi1::Finalized& effect);
+  void On(Hosted& hosted, const pmi1::Aborted& effect);
+  void On(Hosted& hosted, pmi1::EnterBarrier& effect);
+  void On(Hosted& hosted, pmi1::NameRequest& effect);
+  void On(Hosted& hosted, pmi1::SpawnRefused& effect);
+  void On(Hosted& hosted, pmi1::Close& effect);
+  void On(Hosted&, const pmi1::Reply&) {}  // PmiWorld's
 
   EventLoop& loop_;
   pmix::PmixHost& host_;

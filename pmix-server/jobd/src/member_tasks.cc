@@ -49,9 +49,12 @@ std::vector<std::string> Member::Environment(const Hosted& hosted, const wire::A
   o.rank = rank;
   o.local_rank = static_cast<std::uint32_t>(
       std::count(rank_member.begin(), rank_member.begin() + rank.value, options_.self));
+  o.local_size =
+      static_cast<std::uint32_t>(std::count(rank_member.begin(), rank_member.end(), options_.self));
   o.world_size = static_cast<std::uint32_t>(rank_member.size());
   for (const auto& [index, member] : members_) o.nodes.push_back(member.node);
   o.job_socket = options_.job_socket;
+  o.pmi_fd = launch::kChannelFd;
   if (auto pmix = host_.ClientEnvironment({hosted.reg.spec.nspace, rank.value}); pmix.ok())
     o.pmix = std::move(*pmix);
   o.open_mpi = {options_.shm_directory, options_.topology_xml,  o.world_size,
@@ -97,7 +100,7 @@ Status Member::OpenStreams(const Hosted& hosted, launch::TaskSpec& spec,
   return Status::Ok();
 }
 
-Result<launch::TaskSpec> Member::MakeTask(const Hosted& hosted, const TaskPlace& place,
+Result<launch::TaskSpec> Member::MakeTask(Hosted& hosted, const TaskPlace& place,
                                           const NamespaceStart& message,
                                           std::map<std::string, UniqueFd>& files) {
   const wire::App& app = AppOf(hosted, place.rank);
@@ -113,6 +116,7 @@ Result<launch::TaskSpec> Member::MakeTask(const Hosted& hosted, const TaskPlace&
   spec.component = app.component;
   spec.want_stdin = message.want_stdin && place.rank.value == 0;
   MSA_RETURN_IF_ERROR(OpenStreams(hosted, spec, files));
+  MSA_ASSIGN_OR_RETURN(spec.channel, PmiWorldOf(hosted).Connect(place.rank));
   return spec;
 }
 
@@ -157,15 +161,23 @@ void Member::OnOutput(const std::string& nspace, Rank rank, wire::Stream stream,
 // Posted: what libpmix's thread has told of the task, its connect above all, is in the queue before its end.
 void Member::OnExit(const launch::TaskExit& exit) {
   loop_.Post([this, exit, weak = std::weak_ptr<int>(alive_)] {
-    if (weak.expired()) return;
-    TaskEnded ended{exit.nspace, exit.end, false, false, exit.looks_like_singleton, exit.mpi_library};
-    if (const auto it = hosted_.find(exit.nspace); it != hosted_.end()) {
-      const Client& client = it->second.clients[exit.end.rank.value];
-      ended.connected = client.connected;
-      ended.finalized = client.finalized;
-    }
-    ToHead(ended);
+    if (!weak.expired()) Ended(exit);
   });
+}
+
+void Member::Ended(const launch::TaskExit& exit) {
+  TaskEnded ended{exit.nspace, exit.end, false, false, exit.looks_like_singleton, exit.mpi_library};
+  const auto it = hosted_.find(exit.nspace);
+  if (it != hosted_.end()) {
+    if (it->second.pmi) it->second.pmi->Ended(exit.end.rank);
+    Client& client = it->second.clients[exit.end.rank.value];
+    ended.connected = client.connected || client.pmi_connected;
+    ended.finalized = client.connected <= client.finalized && client.pmi_connected <= client.pmi_finalized;
+    ended.singleton = ended.singleton && !ended.connected;
+    client.ended = true;
+  }
+  ToHead(ended);
+  if (it != hosted_.end()) TellConnections(exit.nspace, it->second);
 }
 
 void Member::OnStdin(const std::string& nspace, Rank, std::size_t taken, bool closed) {

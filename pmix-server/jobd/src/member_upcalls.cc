@@ -14,14 +14,27 @@ void Member::On(pmix::ClientConnected upcall) {
   const auto it = hosted_.find(upcall.proc.nspace);
   if (it == hosted_.end()) return;
   it->second.clients[upcall.proc.rank].connected = true;
-  if (it->second.connected) return;
-  it->second.connected = true;
-  ToHead(NamespaceConnected{upcall.proc.nspace});
+  TellConnections(upcall.proc.nspace, it->second);
+}
+
+void Member::TellConnections(const std::string& nspace, Hosted& hosted) {
+  bool pmix = false;
+  bool pmi1 = false;
+  for (const auto& [rank, client] : hosted.clients) {
+    pmix = pmix || (client.in_pmix() && !client.in_pmi());
+    pmi1 = pmi1 || (client.in_pmi() && !client.in_pmix());
+  }
+  if (pmix == hosted.told_pmix && pmi1 == hosted.told_pmi1) return;
+  hosted.told_pmix = pmix;
+  hosted.told_pmi1 = pmi1;
+  ToHead(NamespaceConnected{nspace, pmix, pmi1});
 }
 
 void Member::On(pmix::ClientFinalized upcall) {
-  if (const auto it = hosted_.find(upcall.proc.nspace); it != hosted_.end())
+  if (const auto it = hosted_.find(upcall.proc.nspace); it != hosted_.end()) {
     it->second.clients[upcall.proc.rank].finalized = true;
+    TellConnections(upcall.proc.nspace, it->second);
+  }
   upcall.reply(pmix::kPmixSuccess);
 }
 

@@ -126,7 +126,7 @@ struct TaskEnded {
   static constexpr std::uint16_t kType = 0x0514;
   std::string nspace;
   wire::TaskEnd end;
-  bool connected = false;  // it reached the PMIx server
+  bool connected = false;  // it reached the PMIx or the PMI-1 server
   bool finalized = false;  // and finalised
   bool singleton = false;  // an MPI program that ran alone, see launch::TaskExit
   std::string mpi_library;
@@ -353,13 +353,28 @@ struct NamespacesLinked {
   }
 };
 
-// Member -> head, once for each namespace: a task of it here has reached the PMIx server.
+// Member -> head, when it changes: whether tasks of the namespace here have joined their MPI world and not
+// left it. The first: a task of it has reached a server.
 struct NamespaceConnected {
   static constexpr std::uint16_t kType = 0x053c;
   std::string nspace;
+  bool pmix = true;   // through PMIx (Open MPI)
+  bool pmi1 = false;  // through PMI-1 (MPICH) and not through PMIx
   template <class A>
   void Fields(A& a) {
-    a(nspace);
+    a(nspace, pmix, pmi1);
+  }
+};
+
+// Member -> head: for the user, about a task of the namespace. Shown once for each text.
+struct TaskNotice {
+  static constexpr std::uint16_t kType = 0x053f;
+  std::string nspace;
+  Rank rank;
+  std::string text;
+  template <class A>
+  void Fields(A& a) {
+    a(nspace, rank, text);
   }
 };
 

@@ -31,13 +31,22 @@ class Lines {
 
 // What names another launch: an outer job's, or the parent's in a spawn.
 bool IsForeign(const std::string& line) {
-  static constexpr std::string_view kNames[] = {
-      "MSA_JOB_ID=",      "MSA_STEP_ID=",       "MSA_NODE=",           "MSA_MODULE=",
-      "MSA_MODULE_ID=",   "MSA_MODULE_KIND=",   "MSA_COMPONENT=",      "MSA_RANK=",
-      "MSA_LOCAL_RANK=",  "MSA_WORLD_SIZE=",    "MSA_NODELIST=",       "MSA_JOB_SOCKET=",
-      "MSA_JOBD_COOKIE=", "PSP_MSA_MODULE_ID=", "PMIX_NAMESPACE=",     "PMIX_RANK=",
-      "PMIX_SERVER_",     "PMIX_HOSTNAME=",     "PMIX_SECURITY_MODE=", "PMIX_BFROP_BUFFER_TYPE=",
-      "PMIX_GDS_MODULE="};
+  static constexpr std::string_view kNames[] = {"MSA_JOB_ID=",         "MSA_STEP_ID=",
+                                                "MSA_NODE=",           "MSA_MODULE=",
+                                                "MSA_MODULE_ID=",      "MSA_MODULE_KIND=",
+                                                "MSA_COMPONENT=",      "MSA_RANK=",
+                                                "MSA_LOCAL_RANK=",     "MSA_WORLD_SIZE=",
+                                                "MSA_NODELIST=",       "MSA_JOB_SOCKET=",
+                                                "MSA_JOBD_COOKIE=",    "PSP_MSA_MODULE_ID=",
+                                                "PMIX_NAMESPACE=",     "PMIX_RANK=",
+                                                "PMIX_SERVER_",        "PMIX_HOSTNAME=",
+                                                "PMIX_SECURITY_MODE=", "PMIX_BFROP_BUFFER_TYPE=",
+                                                "PMIX_GDS_MODULE=",    "PMI_FD=",
+                                                "PMI_PORT=",           "PMI_ID=",
+                                                "PMI_RANK=",           "PMI_SIZE=",
+                                                "PMI_SPAWNED=",        "PMI_TOTALVIEW=",
+                                                "HYDI_CONTROL_FD=",    "MPI_LOCALRANKID=",
+                                                "MPI_LOCALNRANKS="};
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [&](std::string_view name) { return line.starts_with(name); });
 }
@@ -63,6 +72,12 @@ std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& o) {
   lines.Put(fmt::format("MSA_NODELIST={}", fmt::join(o.nodes, ",")));
   lines.Put("MSA_JOB_SOCKET=" + o.job_socket);
   lines.Put(fmt::format("PSP_MSA_MODULE_ID={}", o.member->module));
+  // As MPICH's mpiexec does; the last two are for scripts that choose a device.
+  lines.Put(fmt::format("PMI_FD={}", o.pmi_fd));
+  lines.Put(fmt::format("PMI_RANK={}", o.rank));
+  lines.Put(fmt::format("PMI_SIZE={}", o.world_size));
+  lines.Put(fmt::format("MPI_LOCALRANKID={}", o.local_rank));
+  lines.Put(fmt::format("MPI_LOCALNRANKS={}", o.local_size));
   Lines all;
   for (const std::string& line : pmix::OpenMpiEnvironment(lines.Take(), o.open_mpi)) all.Put(line);
   for (const std::string& line : o.pmix) all.Put(line);

@@ -20,14 +20,16 @@ struct TaskEnvironmentOptions {
   std::uint32_t component = 0;
   Rank rank;
   std::uint32_t local_rank = 0;  // in its namespace on its node
+  std::uint32_t local_size = 1;
   std::uint32_t world_size = 1;
   std::vector<std::string> nodes;  // of the job
   std::string job_socket;
+  int pmi_fd = -1;                // where the task finds the PMI-1 server
   std::vector<std::string> pmix;  // of PmixHost::ClientEnvironment, over everything
   pmix::OpenMpiEnvironmentOptions open_mpi;
 };
 
-// The whole environment. MSA_* and PMIx variables of an outer job or of a spawning parent are replaced;
+// The whole environment. MSA_*, PMIx and PMI variables of an outer job or of a spawning parent are replaced;
 // HOSTNAME, TMPDIR and SLURM_* stay as they are.
 std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& options);
 

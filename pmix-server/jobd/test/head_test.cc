@@ -168,6 +168,41 @@ TEST_F(HeadTest, ATaskThatEndedWellBeforeMpiInitEndsNobody) {
   EXPECT_TRUE(Told<NamespaceSignal>(0).empty());
 }
 
+TEST_F(HeadTest, TwoMpisInOneWorldEndTheStepAfterAWhile) {
+  BeginRunning({0, 1});
+  From(0, NamespaceConnected{"msa.7.1.0", true, false});
+  From(1, NamespaceConnected{"msa.7.1.0", false, true});
+  Advance(Millis(2'900));
+  EXPECT_TRUE(Told<NamespaceSignal>(0).empty());
+  Advance(Millis(200));
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).signal, SIGTERM);
+  EXPECT_THAT(Notices(), HasSubstr("mixes two MPIs in one MPI_COMM_WORLD: tasks on cn0 use PMIx (Open MPI), "
+                                   "tasks on bn0 PMI-1 (MPICH)"));
+}
+
+TEST_F(HeadTest, TasksThatLeaveOneMpiForAnotherAreNoMixture) {
+  BeginRunning({0, 1});
+  From(0, NamespaceConnected{"msa.7.1.0", true, false});
+  From(1, NamespaceConnected{"msa.7.1.0", true, false});
+  From(1, NamespaceConnected{"msa.7.1.0", false, true});
+  Advance(Millis(1'000));
+  From(0, NamespaceConnected{"msa.7.1.0", false, false});
+  From(0, NamespaceConnected{"msa.7.1.0", false, true});
+  Advance(Millis(10'000));
+  EXPECT_TRUE(Told<NamespaceSignal>(0).empty());
+}
+
+TEST_F(HeadTest, ATasksNoticeIsShownOnceAndOnlySoMany) {
+  BeginRunning({0, 1});
+  for (const std::uint32_t member : {1u, 0u})
+    From(member, TaskNotice{"msa.7.1.0", Rank(member), "spawn refused"});
+  for (int i = 0; i < 100; ++i) From(1, TaskNotice{"msa.7.1.0", Rank(1), fmt::format("text {}", i)});
+  const std::string notices = Notices();
+  EXPECT_THAT(notices, HasSubstr("bn0: task 1 of step 0: spawn refused\n"));
+  EXPECT_EQ(notices.find("task 0"), std::string::npos);
+  EXPECT_EQ(std::count(notices.begin(), notices.end(), '\n'), 16);
+}
+
 TEST_F(HeadTest, WithoutMpiAFailedTaskLeavesTheOthers) {
   BeginRunning({0, 1});
   End(1, 1, 4);

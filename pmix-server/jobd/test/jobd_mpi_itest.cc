@@ -190,17 +190,6 @@ TEST(JobdMpi, HundredSpawnsInOneJobLeaveNoDescriptorAndNoFile) {
   EXPECT_EQ(job.exit->exit_code, 0) << job.Notices();
 }
 
-TEST(JobdMpi, AnMpichProgramFailsLoudlyInsteadOfRunningAlone) {
-  JobdHarness job({{"cn0"}});
-  wire::App app;
-  app.argv = {MSA_TEST_MPICH_JOB, "hello"};
-  app.ntasks = 2;
-  job.Run({.apps = {app}});
-  EXPECT_EQ(job.exit->exit_code, 125) << job.Notices() << job.AllOut();
-  EXPECT_THAT(job.Notices(), HasSubstr("2 tasks of step 0 ran"));
-  EXPECT_THAT(job.Notices(), HasSubstr("alone"));
-}
-
 TEST(JobdMpi, AnEmptiedEnvironmentFailsLoudly) {
   JobdHarness job({{"cn0"}});
   wire::App app;

@@ -42,6 +42,8 @@ TEST_F(TaskEnvironmentTest, NamesTheTasksPlace) {
 
 TEST_F(TaskEnvironmentTest, ReplacesAnOuterJobsNamesAndKeepsTheRest) {
   options.base = {"MSA_RANK=0",
+                  "PMI_PORT=login:1",
+                  "PMI_SPAWNED=1",
                   "PMIX_NAMESPACE=outer",
                   "PMIX_SERVER_URI41=outer",
                   "HOSTNAME=login",
@@ -50,6 +52,8 @@ TEST_F(TaskEnvironmentTest, ReplacesAnOuterJobsNamesAndKeepsTheRest) {
                   "MSA_DIR=/d"};
   const auto env = TaskEnvironment(options);
   EXPECT_THAT(env, Not(Contains("MSA_RANK=0")));
+  EXPECT_THAT(env, Not(Contains("PMI_PORT=login:1")));
+  EXPECT_THAT(env, Not(Contains("PMI_SPAWNED=1")));
   EXPECT_THAT(env, Not(Contains("PMIX_NAMESPACE=outer")));
   EXPECT_THAT(env, Not(Contains("PMIX_SERVER_URI41=outer")));
   for (const char* line : {"HOSTNAME=login", "TMPDIR=/t", "SLURM_JOB_ID=1", "MSA_DIR=/d"})
@@ -66,6 +70,16 @@ TEST_F(TaskEnvironmentTest, TheCommandsOwnWinsOverTheSubmissionAndPmixOverAll) {
   EXPECT_EQ(
       std::count_if(env.begin(), env.end(), [](const std::string& line) { return line.starts_with("B="); }),
       1);
+}
+
+TEST_F(TaskEnvironmentTest, LeadsToThePmiServer) {
+  options.base = {"PMI_FD=3", "PMI_RANK=0", "PMI_SIZE=1", "MPI_LOCALRANKID=0"};
+  options.pmi_fd = 20;
+  options.local_size = 4;
+  const auto env = TaskEnvironment(options);
+  for (const char* line : {"PMI_FD=20", "PMI_RANK=5", "PMI_SIZE=8", "MPI_LOCALRANKID=2", "MPI_LOCALNRANKS=4"})
+    EXPECT_THAT(env, Contains(line));
+  EXPECT_THAT(env, Not(Contains("PMI_FD=3")));
 }
 
 TEST_F(TaskEnvironmentTest, LinesWithoutANameAreDropped) {

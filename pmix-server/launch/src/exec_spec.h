@@ -2,10 +2,10 @@
 // What the launcher hands to msa-exec, both built from one tree and installed together. C and C++.
 //
 // Descriptors of the trampoline: 0, 1, 2 the task's streams, 3 a memory file with the specification, 4 the
-// write end of the status pipe of the start. The file holds one ExecHeader, `limits` ExecLimits, `mask_bytes`
-// bytes of CPU mask (a multiple of 8), and `argc + envc + 2` NUL-terminated strings: program, working
-// directory (empty: stay), the arguments, the environment. Closing the status pipe without a record means
-// that the program was exec'ed.
+// write end of the status pipe of the start, 20 the task's channel if ExecHeader.channel says so. The file
+// holds one ExecHeader, `limits` ExecLimits, `mask_bytes` bytes of CPU mask (a multiple of 8), and `argc +
+// envc + 2` NUL-terminated strings: program, working directory (empty: stay), the arguments, the environment.
+// Closing the status pipe without a record means that the program was exec'ed.
 
 #ifdef __cplusplus
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include <stdint.h>
 #endif
 
-enum { kExecMagic = 0x4d534158, kExecSpecFd = 3, kExecStatusFd = 4 };
+enum { kExecMagic = 0x4d534158, kExecSpecFd = 3, kExecStatusFd = 4, kExecChannelFd = 20 };
 
 // At which step the trampoline failed.
 enum ExecStage {
@@ -32,7 +32,7 @@ struct ExecHeader {
   uint32_t mask_bytes;
   uint32_t argc;
   uint32_t envc;
-  uint32_t padding;
+  uint32_t channel;  // not 0: descriptor kExecChannelFd is the program's, too
 };
 
 struct ExecLimit {

@@ -70,6 +70,7 @@ void TaskLauncher::Impl::StartOne(Batch& batch, std::size_t index, int status_fd
   spec.in.reset();
   spec.out.reset();
   spec.err.reset();
+  spec.channel.reset();
   if (!outcome.error.message.empty()) return fail(std::move(outcome.error.message), outcome.error.exit_code);
   batch.tasks.emplace(index, &AddTask(spec, std::move(outcome.task), program.linked_mpi));
 }

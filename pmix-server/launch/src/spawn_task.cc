@@ -18,7 +18,8 @@
 namespace msa::launch {
 namespace {
 
-constexpr int kFirstFree = 10;  // above all descriptors that the trampoline is given
+static_assert(kChannelFd == kExecChannelFd);
+constexpr int kFirstFree = kExecChannelFd + 1;  // above all descriptors that the trampoline is given
 
 template <class T>
 void AppendRaw(std::string& out, const T& value) {
@@ -44,7 +45,7 @@ std::string EncodeSpec(const TaskSpec& spec, const SpawnContext& context) {
                             .mask_bytes = static_cast<std::uint32_t>(mask.size()),
                             .argc = static_cast<std::uint32_t>(spec.argv.size()),
                             .envc = static_cast<std::uint32_t>(spec.env.size()),
-                            .padding = 0});
+                            .channel = spec.channel ? 1U : 0U});
   for (const ResourceLimit& limit : spec.limits)
     AppendRaw(out, ExecLimit{limit.resource, limit.soft, limit.hard});
   out += mask;
@@ -160,7 +161,8 @@ SpawnOutcome SpawnTask(const TaskSpec& spec, const SpawnContext& context) {
   if (!file) return {{}, Refused(spec, errno, "hand over its arguments and environment")};
   const UniqueFd raised_file = Raised(file.get());
   const UniqueFd raised_status = Raised(context.status_fd);
-  if (!raised_file || !raised_status)
+  const UniqueFd raised_channel = spec.channel ? Raised(spec.channel.get()) : UniqueFd();
+  if (!raised_file || !raised_status || (spec.channel && !raised_channel))
     return {{}, Refused(spec, errno, "hand over its arguments and environment")};
 
   SpawnSettings settings;
@@ -169,6 +171,7 @@ SpawnOutcome SpawnTask(const TaskSpec& spec, const SpawnContext& context) {
     error = settings.Move(streams.child[stream].get(), stream);
   if (error == 0) error = settings.Move(raised_file.get(), kExecSpecFd);
   if (error == 0) error = settings.Move(raised_status.get(), kExecStatusFd);
+  if (error == 0 && raised_channel) error = settings.Move(raised_channel.get(), kExecChannelFd);
   char name[] = "msa-exec";
   char* const arguments[] = {name, nullptr};
   char* const environment[] = {nullptr};

@@ -37,14 +37,20 @@ static char* MapSpec(size_t* size) {
   return spec;
 }
 
-// Everything above the status pipe: what the launcher and its libraries left without close-on-exec.
-static void CloseOthers(void) {
-  if (fcntl(kExecStatusFd, F_SETFD, FD_CLOEXEC) != 0) Fail(kExecStageSpec, errno, 0);
-  close(kExecSpecFd);
-  if (syscall(SYS_close_range, kExecStatusFd + 1, ~0U, 0) == 0) return;
+static void CloseRange(unsigned first, unsigned last) {
+  if (syscall(SYS_close_range, first, last, 0) == 0) return;
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max > 1048576) limit.rlim_max = 1048576;
-  for (int fd = kExecStatusFd + 1; fd < (int)limit.rlim_max; ++fd) close(fd);
+  for (unsigned fd = first; fd <= last && fd < limit.rlim_max; ++fd) close((int)fd);
+}
+
+// Everything above the status pipe but the channel: what the launcher and its libraries left without
+// close-on-exec.
+static void CloseOthers(int keep_channel) {
+  if (fcntl(kExecStatusFd, F_SETFD, FD_CLOEXEC) != 0) Fail(kExecStageSpec, errno, 0);
+  close(kExecSpecFd);
+  if (keep_channel) CloseRange(kExecStatusFd + 1, kExecChannelFd - 1);
+  CloseRange(keep_channel ? kExecChannelFd + 1 : kExecStatusFd + 1, ~0U);
 }
 
 // posix_spawn of glibc 2.36 leaves the two signals that it uses itself ignored.
@@ -99,7 +105,7 @@ int main(void) {
   // A launcher that died before the prctl left this process to another parent.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(kExecStageSpec, errno, 0);
   if (getppid() != header.parent) Fail(kExecStageSpec, ESRCH, 0);
-  CloseOthers();
+  CloseOthers(header.channel != 0);
   RestoreInternalSignals();
 
   const char* const mask = spec + sizeof header + header.limits * sizeof(struct ExecLimit);

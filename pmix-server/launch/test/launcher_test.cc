@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -261,6 +262,32 @@ TEST_F(Launcher, StartsTasksCleanGroupSignalsMaskAndDescriptors) {
   // 3 is the directory that ls reads.
   EXPECT_EQ(out, "0000000000000000\n0000000000000000\n0\n1\n2\n3\n" + pid + "\n" + pid + "\n" +
                      directory_.path() + "\n");
+}
+
+TEST_F(Launcher, ATaskAndItsChildrenInheritTheirChannelAndNoOther) {
+  const UniqueFd leaked(
+      ::fcntl(STDERR_FILENO, F_DUPFD, 12));  // below and above the channel, not close-on-exec
+  const UniqueFd leaked_too(::fcntl(STDERR_FILENO, F_DUPFD, 50));
+  std::vector<TaskSpec> specs;
+  std::vector<UniqueFd> ours;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    ours.emplace_back(ends[0]);
+    specs.push_back(Shell("ls /proc/self/fd; bash -c 'read -r x <&20; echo got $x >&20'", rank));
+    specs.back().channel.reset(ends[1]);
+  }
+  Start(std::move(specs));
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    const std::string text = std::to_string(rank) + "\n";
+    ASSERT_EQ(::send(ours[rank].get(), text.data(), text.size(), 0), 2);
+    EXPECT_EQ(Exit(rank).end.exit_code, 0);
+    EXPECT_EQ(out_[Key(kNamespace, rank)], "0\n1\n2\n20\n3\n");
+    std::array<char, 64> reply{};
+    const ssize_t n = ::recv(ours[rank].get(), reply.data(), reply.size(), MSG_DONTWAIT);
+    EXPECT_EQ(std::string(reply.data(), n > 0 ? static_cast<std::size_t>(n) : 0), "got " + text);
+    EXPECT_EQ(::recv(ours[rank].get(), reply.data(), reply.size(), MSG_DONTWAIT), 0) << "somebody holds it";
+  }
 }
 
 TEST_F(Launcher, SignalsTheWholeGroupOfOneNamespace) {

@@ -1,6 +1,7 @@
 #pragma once
 // The collective operations of a job's daemons: fence (allgather of one blob for each participating member),
-// connect and disconnect. Pure: no I/O, no clock; messages go out as effects. One thread.
+// connect and disconnect, and the barrier of PMI-1, a fence that PMIx's never meet. Pure: no I/O, no clock;
+// messages go out as effects. One thread.
 //
 // The participants of an operation, sorted by member index, form a k-ary tree: the parent of position p is
 // (p-1)/k, the root is the lowest index. Blobs travel up to the root, the whole travels down. An operation is
@@ -21,7 +22,7 @@
 
 namespace msa::pmix {
 
-enum class CollectiveKind : std::uint8_t { kFence = 0, kConnect = 1, kDisconnect = 2 };
+enum class CollectiveKind : std::uint8_t { kFence = 0, kConnect = 1, kDisconnect = 2, kPmi1Barrier = 3 };
 
 struct CollectiveKey {
   CollectiveKind kind = CollectiveKind::kFence;

@@ -1,5 +1,7 @@
-/* mpi_job MODE [ARGS]: an Open MPI program that does what the tests of the job daemon ask for.
+/* mpi_job MODE [ARGS]: an MPI program that does what the tests of the job daemon ask for.
      hello                     every rank prints rank, size and node
+     shared                    every rank prints its place among the ranks that MPI says share its node
+     linger SECONDS            as hello, but MPI lives so long
      abort RANK CODE           that rank calls MPI_Abort
      leave RANK CODE           that rank exits without MPI_Finalize, the others wait for a message
      crash RANK                that rank dies by SIGSEGV
@@ -10,6 +12,7 @@
    N                   spawns N children that exit before MPI_Init childabort                a child, still
    connected, calls MPI_Abort with code 9 ring BYTES                sends so much around the ring */
 #include <mpi.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,10 +99,43 @@ static void multiple(int n, int m) {
   MPI_Comm_disconnect(&inter);
 }
 
+static void shared(void) {
+  MPI_Comm node;
+  int local, locals, lowest;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  MPI_Comm_rank(node, &local);
+  MPI_Comm_size(node, &locals);
+  MPI_Allreduce(&rank, &lowest, 1, MPI_INT, MPI_MIN, node);
+  printf("%d of %d with rank %d\n", local, locals, lowest);
+  fflush(stdout);
+  MPI_Comm_free(&node);
+}
+
+static void linger(double seconds) {
+  const double end = MPI_Wtime() + seconds;
+  printf("rank %d of %d\n", rank, size);
+  fflush(stdout);
+  while (MPI_Wtime() < end) poll(NULL, 0, 50);
+}
+
+static void ring(int bytes) {
+  char* out = calloc(1, (size_t)bytes);
+  char* in = calloc(1, (size_t)bytes);
+  MPI_Sendrecv(out, bytes, MPI_BYTE, (rank + 1) % size, 0, in, bytes, MPI_BYTE, (rank + size - 1) % size, 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 0) printf("ring done\n");
+  free(out);
+  free(in);
+}
+
 static void parent_part(const char* mode, int argc, char** argv) {
   if (strcmp(mode, "hello") == 0) {
     printf("rank %d of %d on %s\n", rank, size, getenv("MSA_NODE"));
     fflush(stdout);
+  } else if (strcmp(mode, "shared") == 0) {
+    shared();
+  } else if (strcmp(mode, "linger") == 0) {
+    linger(atof(argv[2]));
   } else if (strcmp(mode, "abort") == 0) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == atoi(argv[2])) MPI_Abort(MPI_COMM_WORLD, atoi(argv[3]));
@@ -146,14 +182,7 @@ static void parent_part(const char* mode, int argc, char** argv) {
     spawn(1, args, MPI_INFO_NULL, 1, 0);
     for (;;) pause();
   } else if (strcmp(mode, "ring") == 0) {
-    int bytes = atoi(argv[2]);
-    char* out = calloc(1, (size_t)bytes);
-    char* in = calloc(1, (size_t)bytes);
-    MPI_Sendrecv(out, bytes, MPI_BYTE, (rank + 1) % size, 0, in, bytes, MPI_BYTE, (rank + size - 1) % size, 0,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (rank == 0) printf("ring done\n");
-    free(out);
-    free(in);
+    ring(atoi(argv[2]));
   }
 }
 

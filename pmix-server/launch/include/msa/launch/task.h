@@ -26,6 +26,10 @@ struct ResourceLimit {
   std::uint64_t hard = 0;
 };
 
+// Under which number a task finds TaskSpec::channel. Above 9, which a shell script may open by number, and
+// above 10 to 19, which shells take for themselves.
+inline constexpr int kChannelFd = 20;
+
 struct TaskSpec {
   std::string nspace;
   Rank rank;
@@ -38,6 +42,7 @@ struct TaskSpec {
   UniqueFd in;
   UniqueFd out;
   UniqueFd err;
+  UniqueFd channel;  // valid: the task and all it starts inherit it as kChannelFd
   bool want_stdin = false;
   std::uint32_t component = 0;        // for TaskEnd
   std::vector<ResourceLimit> limits;  // those of the submission; what is not named is as the launcher's own
