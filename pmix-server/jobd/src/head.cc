@@ -119,6 +119,8 @@ bool Head::IsForHead(std::uint16_t type) {
     case StoreLookup::kType:
     case StoreUnpublish::kType:
     case SpawnRequest::kType:
+    case PlanRequest::kType:
+    case PlanDrop::kType:
     case AbortRequest::kType:
     case NamespacesLinked::kType:
     case NamespaceConnected::kType:
@@ -158,6 +160,10 @@ void Head::OnMember(std::uint32_t from, const wire::Frame& frame) {
       return with(StoreUnpublish{}, [&](auto m) { OnUnpublish(from, frame.id, m); });
     case SpawnRequest::kType:
       return with(SpawnRequest{}, [&](auto m) { OnSpawn(from, frame.id, std::move(m)); });
+    case PlanRequest::kType:
+      return with(PlanRequest{}, [&](auto m) { OnPlan(from, frame.id, std::move(m)); });
+    case PlanDrop::kType:
+      return with(PlanDrop{}, [&](auto m) { OnPlanDrop(from, m); });
     case AbortRequest::kType:
       return with(AbortRequest{}, [&](auto m) { OnAbort(m); });
     case NamespacesLinked::kType:

@@ -50,6 +50,7 @@ struct HeadOptions {
   Millis line_delay{100};      // equal ends of tasks within it share a line
   Millis resend{2'000};        // of what the controller has not answered
   Millis owner_wait{10'000};   // how long an ended job waits for its owner to come and read
+  Millis plan_unused{60'000};  // a permission to spawn that nobody uses is taken back
   Millis kill_report{10'000};  // a member that does not report the end of killed tasks by then is lost
 };
 
@@ -108,6 +109,8 @@ class Head {
     std::string failure;  // why, for people
     TimerId kill_timer{};
     TimerId line_timer{};
+    TimerId time_timer{};          // of msa_time
+    bool tolerated = false;        // its failure is left to the parent, which was told by an event
     std::set<std::string> linked;  // connected namespaces (MPI-2 dynamic processes)
     std::uint64_t spawn = 0;       // key of spawns_ while the parent waits for the answer
   };
@@ -123,6 +126,14 @@ class Head {
     std::set<std::uint32_t> awaiting_members;
     TimerId timer{};
     std::string nspace;  // placed
+    // Of a planned spawn (PlanRequest), see head_plan.cc:
+    std::optional<PlanRequest> plan;
+    std::vector<std::uint32_t> counts;  // of each command, a member of its set
+    std::vector<bool> no_more;          // the controller lends nothing more for the command
+    std::string refusal;                // the controller's last words
+    SteadyTime deadline{};
+    std::optional<SpawnPlace> place;  // reserved, until PMIx_Spawn brings the ticket
+    bool claimed = false;             // it has: `from`, `request` and `ask` are PMIx_Spawn's
   };
   struct OpenLookup {
     std::uint32_t from = 0;
@@ -166,6 +177,7 @@ class Head {
   // kQuiet leaves connected namespaces alone; kAbort's text replaces an earlier reason.
   enum class EndKind : std::uint8_t { kQuiet, kFailure, kAbort };
   void EndNamespace(const std::string& nspace, const std::string& text, EndKind kind);
+  void EndConnected(const std::string& nspace);
   void KillNamespace(const std::string& nspace);
   void GiveUpOn(const std::string& nspace);
   void OnAbort(const AbortRequest& message);
@@ -191,13 +203,29 @@ class Head {
   // head_spawn.cc
   void OnSpawn(std::uint32_t from, std::uint64_t request, SpawnRequest ask);
   void TrySpawn(std::uint32_t number);
+  std::vector<SpawnNeed> NeedsOf(const SpawnJob& job) const;
   void AskGrant(SpawnJob& job, const SpawnShortage& shortage);
   void OnGrantAnswer(const wire::GrantAnswer& answer);
+  void WithdrawAsk(SpawnJob& job);
   void PlaceSpawned(SpawnJob& job, SpawnPlace place);
   void RefuseSpawn(std::uint32_t number, pmix::PmixStatus status, const std::string& text);
   void AnswerSpawn(Namespace& ns, pmix::PmixStatus status);
   void DropSpawnsOf(const std::string& nspace);
   std::string Shortage(const SpawnJob& job, const SpawnShortage& shortage) const;
+
+  // head_plan.cc
+  void OnPlan(std::uint32_t from, std::uint64_t request, PlanRequest plan);
+  void OnPlanDrop(std::uint32_t from, const PlanDrop& message);
+  void Reserve(SpawnJob& job, SpawnPlace place);
+  bool Shrink(SpawnJob& job, const SpawnShortage& shortage);
+  void AddAlternatives(const SpawnJob& job, const SpawnShortage& shortage, wire::GrantAsk& ask);
+  std::int64_t WaitLeft(const SpawnJob& job) const;
+  void TakeLent(SpawnJob& job, std::uint32_t slots);
+  void RefusePlan(SpawnJob& job, wire::SpawnRefusal refusal, const std::string& text);
+  bool Claim(std::uint32_t from, std::uint64_t request, SpawnRequest& ask);
+  void RetryPlans();
+  void Forget(SpawnJob& job);
+  std::string NamespaceOf(std::uint32_t number) const;
 
   // head_store.cc
   void OnPublish(std::uint32_t from, std::uint64_t request, StorePublish message);

@@ -26,13 +26,29 @@ void Head::EndNamespace(const std::string& nspace, const std::string& text, EndK
   ns->kill_timer = outlet_.After(options_.kill_grace, [this, nspace] { KillNamespace(nspace); });
   // Later: callers still look at the namespace.
   outlet_.After(Millis(0), [this, nspace] { CheckEnded(nspace); });
-  if (kind == EndKind::kQuiet) return;
-  const std::string name = Name(*ns);
-  const std::set<std::string> linked = ns->linked;
-  for (const std::string& other : linked)
-    if (const Namespace* peer = Find(other); peer != nullptr && !peer->ending)
-      EndNamespace(other, fmt::format("{} is ended: {}, which it is connected to, failed", Name(*peer), name),
-                   EndKind::kFailure);
+  if (kind != EndKind::kQuiet) EndConnected(nspace);
+}
+
+// Whoever is still connected to a namespace that fails hears of it by an event, and is then ended too, unless
+// the job leaves the failure of a child to its parent (--on-child-failure=event).
+void Head::EndConnected(const std::string& nspace) {
+  const std::set<std::string> linked = Find(nspace)->linked;
+  if (linked.empty()) return;
+  TellAll(NamespaceEvent{
+      pmix::kPmixErrJobAborted, {nspace, pmix::kRankWildcard}, {linked.begin(), linked.end()}});
+  for (const std::string& other : linked) {
+    Namespace* failed = Find(nspace);
+    const Namespace* peer = Find(other);
+    if (failed == nullptr || peer == nullptr || peer->ending) continue;
+    const bool is_child = failed->reg.parent == other;
+    if (is_child && peer->reg.spec.on_child_failure == wire::OnChildFailure::kEvent) {
+      failed->tolerated = true;
+      continue;
+    }
+    EndNamespace(other,
+                 fmt::format("{} is ended: {}, which it is connected to, failed", Name(*peer), Name(*failed)),
+                 EndKind::kFailure);
+  }
 }
 
 void Head::KillNamespace(const std::string& nspace) {
@@ -103,6 +119,7 @@ void Head::OnLinked(const NamespacesLinked& message) {
 void Head::Settle(const std::string& nspace) {
   Namespace& ns = *Find(nspace);
   outlet_.Cancel(ns.kill_timer);
+  outlet_.Cancel(ns.time_timer);
   JudgeSingletons(ns);
   FlushLines(ns);
   for (std::uint32_t rank = 0; rank < ns.rank_cores.size(); ++rank)
@@ -121,6 +138,7 @@ void Head::Settle(const std::string& nspace) {
       std::any_of(namespaces_.begin(), namespaces_.end(), [](const auto& it) { return it.second.ending; });
   if (!others_end && !namespaces_.empty()) hub_->RestoreWindow();
   ReleaseIdleGrants();
+  RetryPlans();
   MaybeFinish();
 }
 
@@ -150,7 +168,7 @@ void Head::MergeResult(Namespace& ns) {
   if (ns.reg.spawn == 0) {
     step_code_ = code;
     failed_ = ns.result.failed();
-  } else if (ns.abnormal && !ns.failed_to_start) {
+  } else if (ns.abnormal && !ns.failed_to_start && !ns.tolerated) {
     child_code_ = std::max(child_code_, code);
   } else {
     return;

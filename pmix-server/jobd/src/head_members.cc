@@ -157,7 +157,11 @@ void Head::ReleaseIdleGrants() {
 void Head::Resend() {
   outlet_.Cancel(resend_timer_);
   if (left_) return;
-  for (const auto& [request, ask] : open_asks_) TellController(ask);
+  for (auto& [request, ask] : open_asks_) {
+    for (const auto& [number, job] : spawns_)  // what is left of the wait
+      if (job.plan && job.grant_request == request) ask.wait_ms = WaitLeft(job);
+    TellController(ask);
+  }
   if (!exit_)
     for (const std::uint64_t id : released_) TellController(wire::GrantRelease{GrantId(id)});
   if (exit_ && !acknowledged_) TellController(*exit_);

@@ -42,7 +42,9 @@ class SlotMap {
 struct SpawnNeed {
   std::uint32_t ntasks = 1;
   std::vector<std::string> hosts;  // only these nodes; "NODE" or "NODE:N", at most N tasks there; empty: any
-  std::string module;              // name or kind; empty: any
+  std::string module;              // name, kind or id; empty: any
+  std::uint32_t nodes = 0;         // spread evenly over exactly so many; 0: as few as hold them
+  std::uint32_t per_node = 0;      // at most so many tasks on a node; 0: as the slots allow
 };
 
 struct SpawnPlace {
@@ -56,6 +58,8 @@ struct SpawnShortage {
   std::uint32_t fits = 0;          // tasks of it that would fit
   std::vector<std::string> nodes;  // it is restricted to these
   std::string module;
+  std::uint32_t more_nodes = 0;      // with SpawnNeed::nodes: on exactly so many further nodes
+  std::uint32_t slots_per_node = 0;  // of the missing slots, at most so many on a node; 0: any
 };
 
 struct SpawnDecision {

@@ -23,6 +23,8 @@ struct TaskEnvironmentOptions {
   std::uint32_t world_size = 1;
   std::vector<std::string> nodes;  // of the job
   std::string job_socket;
+  std::string parent_nspace;      // of a spawn; empty: a step
+  std::string mpi_library;        // put first into LD_PRELOAD; empty: none
   std::vector<std::string> pmix;  // of PmixHost::ClientEnvironment, over everything
   pmix::OpenMpiEnvironmentOptions open_mpi;
 };

@@ -10,6 +10,8 @@ constexpr Millis kLeaveWait{2000};
 // Shares of grants given back, kept for `job show`. A job that spawns 10,000 times must not write a growing
 // record.
 constexpr std::size_t kMaxPastShares = 256;
+// Ten years: keeps sums of times from outside in range.
+constexpr std::int64_t kMaxTimeMs = 10LL * 366 * 24 * 3600 * 1000;
 
 }  // namespace
 
@@ -29,7 +31,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantAsk& m
     if (waiting.job == job.record.id && waiting.ask.request == m.request) return;
   if (job.record.state == JobState::kEnding) return AnswerAsk(job, m.request, nullptr, "the job is ending");
   if (m.slots == 0) return AnswerAsk(job, m.request, nullptr, "0 slots asked; ask for at least 1");
-  const auto refusal = TryGrant(job, m);
+  const auto refusal = TryGrant(job, m, Sizes::kFirst);
   if (!refusal) return;
   Instant deadline = now;
   // A week: beyond any wait that makes sense, below what overflows.
@@ -37,19 +39,29 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantAsk& m
     deadline += Millis(std::clamp<std::int64_t>(m.wait_ms, 0, 7 * 24 * 3600 * 1000LL));
   // The job's own last grant has just ended: it is refused for want of nodes, not for a race with itself.
   deadline = std::max(deadline, refusal->leaving_until);
-  if (deadline <= now) return AnswerAsk(job, m.request, nullptr, refusal->reason);
+  if (deadline <= now) {
+    if (m.alternatives.empty() || TryGrant(job, m, Sizes::kAll))
+      AnswerAsk(job, m.request, nullptr, refusal->reason);
+    return;
+  }
   asks.push_back({job.record.id, m, deadline, refusal->reason});
   WakeAt(deadline);
 }
 
-std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, const wire::GrantAsk& ask) {
+std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, const wire::GrantAsk& ask,
+                                                                    Sizes sizes) {
   DynamicRequest request;
   request.job = job.record.id;
   request.slots = ask.slots;
   request.nodes = ask.nodes;
   request.module = ask.module;
+  request.slots_per_node = ask.slots_per_node;
+  request.nodes_exactly = ask.nodes_exactly;
+  if (sizes == Sizes::kAll) request.alternatives = ask.alternatives;
   if (job.record.spec.time_limit_s > 0)
     request.until = job.record.placed_at + Millis(std::int64_t{1000} * job.record.spec.time_limit_s);
+  if (ask.time_ms > 0)
+    request.until = std::min(request.until, now + Millis(std::min(ask.time_ms, kMaxTimeMs)));
   for (const wire::Member& member : job.record.members)
     if (const Node* node = FindNode(member.node))
       request.avoid.push_back(static_cast<std::uint32_t>(node->index));
@@ -119,6 +131,8 @@ void Controller::Impl::AnswerAsk(const Job& job, std::uint64_t request, const Gr
     answer.grant = grant->id;
     answer.epoch = grant->epoch;
     answer.members = grant->members;
+    for (const wire::Member& member : job.record.members)
+      if (member.grant == grant->id) answer.slots += static_cast<std::uint32_t>(member.cores.size());
   } else {
     answer.reason = grant != nullptr ? "the grant was released already" : refusal;
   }
@@ -139,7 +153,7 @@ void Controller::Impl::RetryAsks() {
     const bool over = job == nullptr || !active.contains(it->job) || job->record.state == JobState::kEnding;
     bool lent = false;
     if (!over) {
-      const auto refusal = TryGrant(*job, it->ask);
+      const auto refusal = TryGrant(*job, it->ask, it->deadline <= now ? Sizes::kAll : Sizes::kFirst);
       lent = !refusal;
       if (refusal) it->reason = refusal->reason;
     }
@@ -154,6 +168,15 @@ void Controller::Impl::RetryAsks() {
       ++it;
     }
   }
+}
+
+// Nobody waits for it any more. What was lent meanwhile is given back.
+void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantWithdraw& m) {
+  std::erase_if(asks, [&](const WaitingAsk& waiting) {
+    return waiting.job == job.record.id && waiting.ask.request == m.request;
+  });
+  GrantRecord* grant = FindGrant(job.record.id, job.record.incarnation, m.request);
+  if (grant != nullptr && !grant->released) ReleaseGrant(job, *grant, true);
 }
 
 void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantRelease& m) {

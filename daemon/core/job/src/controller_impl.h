@@ -85,6 +85,7 @@ class Controller::Impl {
   void OnMessage(Job& job, const std::string& node, wire::NamespaceReport& m);
   void OnMessage(Job& job, const std::string& node, wire::GrantAsk& m);
   void OnMessage(Job& job, const std::string& node, wire::GrantRelease& m);
+  void OnMessage(Job& job, const std::string& node, wire::GrantWithdraw& m);
   void OnMessage(Job& job, const std::string& node, wire::JobExit& m);
   void OnMessage(Job& job, const std::string& node, wire::MemberFailed& m);
 
@@ -136,7 +137,9 @@ class Controller::Impl {
     Instant leaving_until;
   };
   // nullopt: lent.
-  std::optional<Refusal> TryGrant(Job& job, const wire::GrantAsk& ask);
+  // kFirst: the number asked; kAll: also its alternatives.
+  enum class Sizes { kFirst, kAll };
+  std::optional<Refusal> TryGrant(Job& job, const wire::GrantAsk& ask, Sizes sizes);
   std::string AddressOn(const Node& node, const JobRecord& record) const;
   void Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement);
   void AnswerAsk(const Job& job, std::uint64_t request, const GrantRecord* grant, const std::string& refusal);
