@@ -381,9 +381,13 @@ Status Head::CheckInvariants() const {
   for (const auto& [nspace, ns] : namespaces_)
     for (std::size_t rank = 0; rank < ns.tasks.size(); ++rank)
       if (members_.contains(ns.reg.spec.rank_member[rank])) held += ns.rank_cores[rank].size();
+  for (const auto& [number, job] : spawns_)
+    if (job.place)
+      for (std::size_t rank = 0; rank < job.place->rank_member.size(); ++rank)
+        if (members_.contains(job.place->rank_member[rank])) held += job.place->rank_cores[rank].size();
   if (slots_.total() - slots_.free() != held)
-    return Error(Code::kInternal, "{} slots are taken, namespaces hold {}", slots_.total() - slots_.free(),
-                 held);
+    return Error(Code::kInternal, "{} slots are taken, namespaces and plans hold {}",
+                 slots_.total() - slots_.free(), held);
   if (exit_ && !namespaces_.empty())
     return Error(Code::kInternal, "the job has ended with {} namespaces", namespaces_.size());
   return Status::Ok();

@@ -225,6 +225,7 @@ class Head {
   bool Claim(std::uint32_t from, std::uint64_t request, SpawnRequest& ask);
   void RetryPlans();
   void Forget(SpawnJob& job);
+  static bool IsReserved(const SpawnJob& job, std::uint32_t member);
   std::string NamespaceOf(std::uint32_t number) const;
 
   // head_store.cc

@@ -96,9 +96,14 @@ void Head::OnMemberLost(std::uint32_t index, const std::string& reason) {
   for (const auto& [nspace, ns] : namespaces_) all.push_back(nspace);
   for (const std::string& nspace : all)
     if (Namespace* ns = Find(nspace)) LoseTasksOn(*ns, index, reason);
-  std::vector<std::uint32_t> waiting;
-  for (const auto& [number, job] : spawns_)
+  std::vector<std::uint32_t> waiting, reserved;
+  for (const auto& [number, job] : spawns_) {
     if (job.awaiting_members.contains(index)) waiting.push_back(number);
+    if (IsReserved(job, index)) reserved.push_back(number);
+  }
+  // Their tickets are void from now on.
+  for (const std::uint32_t number : reserved)
+    if (const auto plan = spawns_.find(number); plan != spawns_.end()) Forget(plan->second);
   for (const std::uint32_t number : waiting)
     RefuseSpawn(number, pmix::kPmixErrUnreachable,
                 fmt::format("spawn refused: node {} was lent and lost: {}", node, reason));
@@ -144,8 +149,12 @@ void Head::ReleaseIdleGrants() {
     const bool wanted = std::any_of(spawns_.begin(), spawns_.end(), [&, grant = GrantId(id)](const auto& it) {
       return std::find(it.second.grants.begin(), it.second.grants.end(), grant) != it.second.grants.end();
     });
-    const bool used =
-        std::any_of(members.begin(), members.end(), [&](std::uint32_t m) { return UsesMember(m); });
+    const auto reserved = [&](std::uint32_t m) {
+      return std::any_of(spawns_.begin(), spawns_.end(),
+                         [&](const auto& it) { return IsReserved(it.second, m); });
+    };
+    const bool used = std::any_of(members.begin(), members.end(),
+                                  [&](std::uint32_t m) { return UsesMember(m) || reserved(m); });
     if (wanted || used) continue;
     released_.insert(id);
     for (const std::uint32_t member : members) slots_.Remove(member);

@@ -67,6 +67,10 @@ void Head::Forget(SpawnJob& job) {
   MaybeFinish();
 }
 
+bool Head::IsReserved(const SpawnJob& job, std::uint32_t member) {
+  return job.place && std::count(job.place->rank_member.begin(), job.place->rank_member.end(), member) > 0;
+}
+
 void Head::RefusePlan(SpawnJob& job, wire::SpawnRefusal refusal, const std::string& text) {
   PlanReply reply;
   reply.refusal = refusal;
