@@ -25,6 +25,7 @@ NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch) {
 Head::Head(wire::LaunchJob launch, HeadOutlet& outlet, HeadOptions options)
     : launch_(std::move(launch)), outlet_(outlet), options_(options), epoch_(launch_.epoch) {
   for (const wire::Member& member : launch_.members) members_[member.index] = member;
+  told_members_ = launch_.members;
   slots_.SetMembers(launch_.members);
 }
 

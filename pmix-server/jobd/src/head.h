@@ -50,6 +50,7 @@ struct HeadOptions {
   Millis line_delay{100};      // equal ends of tasks within it share a line
   Millis resend{2'000};        // of what the controller has not answered
   Millis owner_wait{10'000};   // how long an ended job waits for its owner to come and read
+  Millis linger{1'000};        // for children that are leaving, before a spawn is refused
   Millis plan_unused{60'000};  // a permission to spawn that nobody uses is taken back
   Millis kill_report{10'000};  // a member that does not report the end of killed tasks by then is lost
 };
@@ -110,6 +111,7 @@ class Head {
     TimerId kill_timer{};
     TimerId line_timer{};
     TimerId time_timer{};          // of msa_time
+    bool collateral = false;       // ended because one that it is connected to failed
     bool tolerated = false;        // its failure is left to the parent, which was told by an event
     std::set<std::string> linked;  // connected namespaces (MPI-2 dynamic processes)
     std::uint64_t spawn = 0;       // key of spawns_ while the parent waits for the answer
@@ -123,6 +125,7 @@ class Head {
     std::uint64_t grant_request = 0;  // under way
     std::size_t asks = 0;
     SpawnShortage shortage;  // what the last loan was asked for
+    bool lingered = false;
     std::set<std::uint32_t> awaiting_members;
     TimerId timer{};
     std::string nspace;  // placed
@@ -197,6 +200,8 @@ class Head {
   void OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& members, const std::string& reason);
   bool UsesMember(std::uint32_t index) const;
   void LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& reason);
+  void RefreshSlots();
+  bool IsGone(const wire::GrantShare& share) const;
   void ReleaseIdleGrants();
   void Resend();
 
@@ -204,8 +209,10 @@ class Head {
   void OnSpawn(std::uint32_t from, std::uint64_t request, SpawnRequest ask);
   void TrySpawn(std::uint32_t number);
   std::vector<SpawnNeed> NeedsOf(const SpawnJob& job) const;
+  bool Linger(SpawnJob& job);
   void AskGrant(SpawnJob& job, const SpawnShortage& shortage);
   void OnGrantAnswer(const wire::GrantAnswer& answer);
+  void Borrow(const wire::GrantAnswer& answer);
   void WithdrawAsk(SpawnJob& job);
   void PlaceSpawned(SpawnJob& job, SpawnPlace place);
   void RefuseSpawn(std::uint32_t number, pmix::PmixStatus status, const std::string& text);
@@ -223,7 +230,7 @@ class Head {
   void TakeLent(SpawnJob& job, std::uint32_t slots);
   void RefusePlan(SpawnJob& job, wire::SpawnRefusal refusal, const std::string& text);
   bool Claim(std::uint32_t from, std::uint64_t request, SpawnRequest& ask);
-  void RetryPlans();
+  void RetryWaiting();
   void Forget(SpawnJob& job);
   static bool IsReserved(const SpawnJob& job, std::uint32_t member);
   std::string NamespaceOf(std::uint32_t number) const;
@@ -257,8 +264,9 @@ class Head {
   std::uint32_t next_spawn_ = 1;
   std::uint64_t next_grant_request_ = 1;
   std::map<std::uint64_t, wire::GrantAsk> open_asks_;
-  std::map<std::uint64_t, std::set<std::uint32_t>> grants_;  // id -> members
-  std::set<std::uint64_t> released_;                         // told, not yet gone from the membership
+  std::vector<wire::Member> told_members_;                         // as the controller told last
+  std::map<std::uint64_t, std::vector<wire::GrantShare>> grants_;  // by id
+  std::set<std::uint64_t> released_;                               // told, not yet gone from the membership
   std::set<std::string> warned_keys_;
   TimerId resend_timer_{};
 
@@ -278,6 +286,7 @@ class Head {
   bool node_lost_ = false;
   std::int32_t step_code_ = 0;
   std::int32_t child_code_ = 0;
+  bool collateral_ = false;  // a namespace was ended for another's failure
   std::uint32_t tasks_total_ = 0;
   std::uint32_t tasks_failed_ = 0;
   std::vector<wire::TaskEnd> failed_;

@@ -45,6 +45,7 @@ void Head::EndConnected(const std::string& nspace) {
       failed->tolerated = true;
       continue;
     }
+    Find(other)->collateral = true;
     EndNamespace(other,
                  fmt::format("{} is ended: {}, which it is connected to, failed", Name(*peer), Name(*failed)),
                  EndKind::kFailure);
@@ -137,8 +138,8 @@ void Head::Settle(const std::string& nspace) {
   const bool others_end =
       std::any_of(namespaces_.begin(), namespaces_.end(), [](const auto& it) { return it.second.ending; });
   if (!others_end && !namespaces_.empty()) hub_->RestoreWindow();
+  RetryWaiting();
   ReleaseIdleGrants();
-  RetryPlans();
   MaybeFinish();
 }
 
@@ -162,8 +163,10 @@ void Head::JudgeSingletons(Namespace& ns) {
 }
 
 void Head::MergeResult(Namespace& ns) {
-  if (ns.ending && ns.abnormal && ns.result.code() == 0 && !cancelled_) ns.result.Force(1);
+  // The code is that of the one that failed.
+  if (ns.ending && ns.abnormal && !ns.collateral && ns.result.code() == 0 && !cancelled_) ns.result.Force(1);
   const std::int32_t code = ns.result.code();
+  collateral_ = collateral_ || ns.collateral;
   tasks_failed_ += ns.result.failed_count();
   if (ns.reg.spawn == 0) {
     step_code_ = code;
@@ -187,6 +190,7 @@ void Head::Finish() {
   exit.job = launch_.job;
   exit.incarnation = launch_.incarnation;
   exit.exit_code = step_code_ != 0 ? step_code_ : child_code_;
+  if (exit.exit_code == 0 && collateral_ && !cancelled_) exit.exit_code = 1;
   // Cancelled before a task could be asked to leave: the code that it would have left with.
   if (cancelled_ && started_at_ms_ == 0 && exit.exit_code == 0) exit.exit_code = 128 + SIGTERM;
   if (cancelled_)

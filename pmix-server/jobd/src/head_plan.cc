@@ -63,7 +63,7 @@ void Head::Forget(SpawnJob& job) {
       slots_.Give(job.place->rank_member[rank], job.place->rank_cores[rank]);
   spawns_.erase(job.number);
   ReleaseIdleGrants();
-  RetryPlans();
+  RetryWaiting();
   MaybeFinish();
 }
 
@@ -174,18 +174,23 @@ bool Head::Claim(std::uint32_t from, std::uint64_t request, SpawnRequest& ask) {
   return true;
 }
 
-// Slots of the job became free: plans that wait for nodes may not need them any more.
-void Head::RetryPlans() {
+// Slots of the job became free: spawns that wait may not need anybody else's any more.
+void Head::RetryWaiting() {
   std::vector<std::uint32_t> waiting;
   for (const auto& [number, job] : spawns_)
-    if (job.plan && !job.place && job.grant_request != 0) waiting.push_back(number);
+    if (!job.place && job.nspace.empty() && (job.grant_request != 0 || job.lingered))
+      waiting.push_back(number);
   for (const std::uint32_t number : waiting) {
     const auto it = spawns_.find(number);
     if (it == spawns_.end()) continue;
-    auto decision = PlaceSpawn(NeedsOf(it->second), slots_);
+    SpawnJob& job = it->second;
+    auto decision = PlaceSpawn(NeedsOf(job), slots_);
     if (!decision.ok() || !decision->fits) continue;
-    WithdrawAsk(it->second);
-    Reserve(it->second, std::move(decision->place));
+    WithdrawAsk(job);
+    if (job.plan)
+      Reserve(job, std::move(decision->place));
+    else
+      PlaceSpawned(job, std::move(decision->place));
   }
 }
 

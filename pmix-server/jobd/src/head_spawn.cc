@@ -86,11 +86,25 @@ void Head::TrySpawn(std::uint32_t number) {
     const std::size_t commands = job.plan ? job.plan->commands.size() : job.ask.apps.size();
     const bool over = job.asks >= commands || (job.plan && job.no_more[shortage.command]);
     if (!over) return AskGrant(job, shortage);
+    if (Linger(job)) return;
     if (job.plan && Shrink(job, shortage)) continue;
     std::string text = Shortage(job, shortage);
     if (!job.refusal.empty()) text += ": " + job.refusal;
     return RefuseSpawn(number, pmix::kPmixErrOutOfResource, text);
   }
+}
+
+// Children that have parted from their parents are about to leave their slots: a program that spawns again
+// and again must not lose the race against their exits.
+bool Head::Linger(SpawnJob& job) {
+  const bool some_leave = std::any_of(namespaces_.begin(), namespaces_.end(), [](const auto& it) {
+    const Namespace& ns = it.second;
+    return ns.ending || (ns.reg.spawn != 0 && ns.any_connected && ns.linked.empty());
+  });
+  if (job.lingered || !some_leave) return false;
+  job.lingered = true;
+  job.timer = outlet_.After(options_.linger, [this, number = job.number] { TrySpawn(number); });
+  return true;
 }
 
 void Head::AskGrant(SpawnJob& job, const SpawnShortage& shortage) {
@@ -119,11 +133,25 @@ std::string Head::Shortage(const SpawnJob& job, const SpawnShortage& shortage) c
   return text;
 }
 
+void Head::Borrow(const wire::GrantAnswer& answer) {
+  // The same cores may come back before the membership without them did.
+  for (const std::uint64_t id : released_)
+    if (const auto old = grants_.find(id); old != grants_.end())
+      for (wire::GrantShare& share : old->second)
+        for (const wire::GrantShare& lent : answer.shares)
+          if (lent.member == share.member)
+            std::erase_if(share.cores, [&](std::uint16_t core) {
+              return std::find(lent.cores.begin(), lent.cores.end(), core) != lent.cores.end();
+            });
+  grants_[answer.grant.value] = answer.shares;
+  RefreshSlots();
+}
+
 void Head::OnGrantAnswer(const wire::GrantAnswer& answer) {
   const bool known = open_asks_.erase(answer.request) > 0;
   if (!known && (answer.grant.value == 0 || grants_.contains(answer.grant.value))) return;
   // Also one that nobody waits for any more: it is released below.
-  if (answer.grant.value != 0) grants_[answer.grant.value] = {answer.members.begin(), answer.members.end()};
+  if (answer.grant.value != 0) Borrow(answer);
   const auto it = std::find_if(spawns_.begin(), spawns_.end(), [&](const auto& entry) {
     return entry.second.grant_request == answer.request;
   });
@@ -132,13 +160,11 @@ void Head::OnGrantAnswer(const wire::GrantAnswer& answer) {
   job.grant_request = 0;
   if (answer.grant.value == 0) {
     job.refusal = answer.reason;
-    if (job.plan) {
+    if (job.plan)
       job.no_more[job.shortage.command] = true;
-      return TrySpawn(job.number);
-    }
-    std::string text = Shortage(job, job.shortage);
-    if (!answer.reason.empty()) text += ": " + answer.reason;
-    return RefuseSpawn(job.number, pmix::kPmixErrOutOfResource, text);
+    else
+      job.asks = job.ask.apps.size();
+    return TrySpawn(job.number);
   }
   TakeLent(job, answer.slots);
   job.grants.push_back(answer.grant);

@@ -347,7 +347,7 @@ struct PlanCommand {
 
 // Member -> head: a task asks before it spawns (SpawnAsk). Answered by PlanReply.
 struct PlanRequest {
-  static constexpr std::uint16_t kType = 0x053d;
+  static constexpr std::uint16_t kType = 0x0550;
   pmix::Proc proc;
   std::vector<PlanCommand> commands;
   std::int64_t wait_ms = 0;
@@ -360,7 +360,7 @@ struct PlanRequest {
 };
 
 struct PlanReply {
-  static constexpr std::uint16_t kType = 0x053e;
+  static constexpr std::uint16_t kType = 0x0551;
   wire::SpawnRefusal refusal = wire::SpawnRefusal::kNone;
   std::string reason;
   std::string ticket;
@@ -375,7 +375,7 @@ struct PlanReply {
 // Member -> head: what was planned is not wanted any more. `request`: the id of the PlanRequest, answered or
 // not.
 struct PlanDrop {
-  static constexpr std::uint16_t kType = 0x053f;
+  static constexpr std::uint16_t kType = 0x0552;
   std::uint64_t request = 0;
   template <class A>
   void Fields(A& a) {

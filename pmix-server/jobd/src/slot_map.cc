@@ -33,6 +33,13 @@ void SlotMap::Give(std::uint32_t member, const std::vector<std::uint16_t>& cores
   for (const std::uint16_t core : cores) it->second.used.erase(core);
 }
 
+bool SlotMap::AnyUsed(std::uint32_t member, const std::vector<std::uint16_t>& cores) const {
+  const auto it = nodes_.find(member);
+  return it != nodes_.end() && std::any_of(cores.begin(), cores.end(), [&](std::uint16_t core) {
+           return it->second.used.contains(core);
+         });
+}
+
 std::size_t SlotMap::free(std::uint32_t member) const {
   const auto it = nodes_.find(member);
   if (it == nodes_.end()) return 0;

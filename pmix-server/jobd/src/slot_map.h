@@ -24,6 +24,7 @@ class SlotMap {
   std::vector<std::uint16_t> Take(std::uint32_t member, std::size_t count);
   void Give(std::uint32_t member, const std::vector<std::uint16_t>& cores);
 
+  bool AnyUsed(std::uint32_t member, const std::vector<std::uint16_t>& cores) const;
   std::size_t free(std::uint32_t member) const;
   std::size_t free() const;
   std::size_t total() const;

@@ -115,7 +115,7 @@ TEST_F(HeadPlanTest, ASmallerLoanGivesTheSmallerMember) {
   changed.members.back().grant = GrantId(9);
   joined.insert(2);
   FromController(changed);
-  FromController(wire::GrantAnswer{LastAsk().request, GrantId(9), Epoch(2), {2}, {}, 2});
+  FromController(wire::GrantAnswer{LastAsk().request, GrantId(9), Epoch(2), {2}, {}, 2, {{2, {0, 1}}}});
   EXPECT_THAT(Reply().counts, ElementsAre(6));
 }
 
@@ -179,7 +179,7 @@ TEST_F(HeadPlanTest, AnAskerThatLeavesWithdrawsItsWait) {
   ASSERT_EQ(ToldController<wire::GrantWithdraw>().size(), 1u);
   EXPECT_EQ(ToldController<wire::GrantWithdraw>()[0].request, request);
   // A loan that crossed it is given back.
-  FromController(wire::GrantAnswer{request, GrantId(9), Epoch(2), {2}, {}, 4});
+  FromController(wire::GrantAnswer{request, GrantId(9), Epoch(2), {2}, {}, 4, {{2, {0, 1, 2, 3}}}});
   ASSERT_EQ(ToldController<wire::GrantRelease>().size(), 1u);
   EXPECT_EQ(ToldController<wire::GrantRelease>()[0].grant, GrantId(9));
 }

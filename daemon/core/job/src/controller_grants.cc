@@ -64,7 +64,7 @@ std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, co
     request.until = std::min(request.until, now + Millis(std::min(ask.time_ms, kMaxTimeMs)));
   for (const wire::Member& member : job.record.members)
     if (const Node* node = FindNode(member.node))
-      request.avoid.push_back(static_cast<std::uint32_t>(node->index));
+      request.own.push_back(static_cast<std::uint32_t>(node->index));
   std::erase_if(leaving, [this](const auto& entry) { return entry.second <= now; });
   Refusal refusal;
   for (const auto& [who, until] : leaving) {
@@ -85,6 +85,20 @@ std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, co
   return refusal;
 }
 
+wire::Member Controller::Impl::NewMember(Job& job, const Node& node, const Module& module, GrantId grant) {
+  wire::Member member;
+  member.index = job.record.next_member++;
+  member.node = node.spec->name;
+  member.module = module.id;
+  member.module_name = module.name;
+  member.module_kind = module.kind;
+  member.grant = grant;
+  member.oversubscribed = Oversubscribed(node);
+  member.address = AddressOn(node, job.record);
+  return member;
+}
+
+// Cores of nodes that the job has already extend its members there; other nodes become members.
 void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement) {
   JobRecord& record = job.record;
   last_grant = GrantId(last_grant.value + 1);
@@ -96,29 +110,28 @@ void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement
   grant.since = now;
   record.epoch = Epoch(record.epoch.value + 1);
   grant.epoch = record.epoch;
+  std::vector<std::uint32_t> fresh;
   for (const NodeShare& share : placement) {
     const Node& node = nodes[share.node];
     const Module* module = topology.FindModule(node.spec->module);
-    wire::Member member;
-    member.index = record.next_member++;
-    member.node = node.spec->name;
-    member.module = module->id;
-    member.module_name = module->name;
-    member.module_kind = module->kind;
-    member.cores = share.cores;
-    member.grant = grant.id;
-    member.oversubscribed = Oversubscribed(node);
-    member.address = AddressOn(node, record);
-    grant.members.push_back(member.index);
+    const wire::Member* held = record.MemberOn(node.spec->name);
+    const std::uint32_t index = held != nullptr ? held->index : record.next_member;
+    if (held == nullptr) {
+      fresh.push_back(index);
+      record.members.push_back(NewMember(job, node, *module, grant.id));
+    }
+    auto& cores = record.FindMember(index)->cores;
+    cores.insert(cores.end(), share.cores.begin(), share.cores.end());
+    std::sort(cores.begin(), cores.end());
+    grant.members.push_back(index);
     record.allocations.push_back(
-        {member.node, module->name, 0, share.cores, 0, share.memory, share.gpus, grant.id, member.index});
-    record.members.push_back(std::move(member));
+        {node.spec->name, module->name, 0, share.cores, 0, share.memory, share.gpus, grant.id, index, false});
   }
   grants.emplace(grant.id, grant);
   Put(job);
   Emit(effect::PutGrant{grant});
-  SendStart(job, grant.members, false);
-  SendMembership(job, "", grant.members);
+  SendStart(job, fresh, false);
+  SendMembership(job, "", fresh);
   AnswerAsk(job, ask.request, &grant, "");
   Change(job);
 }
@@ -131,8 +144,11 @@ void Controller::Impl::AnswerAsk(const Job& job, std::uint64_t request, const Gr
     answer.grant = grant->id;
     answer.epoch = grant->epoch;
     answer.members = grant->members;
-    for (const wire::Member& member : job.record.members)
-      if (member.grant == grant->id) answer.slots += static_cast<std::uint32_t>(member.cores.size());
+    for (const Allocation& share : job.record.allocations) {
+      if (share.grant != grant->id || share.given_back) continue;
+      answer.shares.push_back({share.member, share.cores});
+      answer.slots += static_cast<std::uint32_t>(share.cores.size());
+    }
   } else {
     answer.reason = grant != nullptr ? "the grant was released already" : refusal;
   }
@@ -185,16 +201,35 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantReleas
   ReleaseGrant(job, it->second, true);
 }
 
+// The node leaves the job with its last share.
+void Controller::Impl::GiveBack(Job& job, Allocation& share, bool quit_daemon) {
+  JobRecord& record = job.record;
+  share.given_back = true;
+  wire::Member* member = record.FindMember(share.member);
+  if (member == nullptr) return;
+  const auto other =
+      std::find_if(record.allocations.begin(), record.allocations.end(),
+                   [&](const Allocation& a) { return a.member == share.member && !a.given_back; });
+  if (other != record.allocations.end()) {
+    if (member->grant == share.grant) member->grant = other->grant;
+    std::erase_if(member->cores, [&](std::uint16_t core) {
+      return std::find(share.cores.begin(), share.cores.end(), core) != share.cores.end();
+    });
+    return;
+  }
+  if (quit_daemon) {
+    Emit(effect::SendQuitJob{member->node, record.id, record.incarnation,
+                             fmt::format("grant {} was released", share.grant)});
+    leaving[{member->node, record.id, record.incarnation}] = now + kLeaveWait;
+  }
+  std::erase_if(record.members, [&](const wire::Member& m) { return m.index == share.member; });
+}
+
 void Controller::Impl::ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daemons) {
   JobRecord& record = job.record;
   grant.released = true;
-  for (const wire::Member& member : record.members) {
-    if (member.grant != grant.id || !quit_daemons) continue;
-    Emit(effect::SendQuitJob{member.node, record.id, record.incarnation,
-                             fmt::format("grant {} was released", grant.id)});
-    leaving[{member.node, record.id, record.incarnation}] = now + kLeaveWait;
-  }
-  std::erase_if(record.members, [&](const wire::Member& m) { return m.grant == grant.id; });
+  for (Allocation& share : record.allocations)
+    if (share.grant == grant.id && !share.given_back) GiveBack(job, share, quit_daemons);
   if (record.allocations.size() > kMaxPastShares)
     std::erase_if(record.allocations, [&](const Allocation& share) { return share.grant == grant.id; });
   record.epoch = Epoch(record.epoch.value + 1);

@@ -144,6 +144,8 @@ class Controller::Impl {
   void Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement);
   void AnswerAsk(const Job& job, std::uint64_t request, const GrantRecord* grant, const std::string& refusal);
   void SendMembership(const Job& job, const std::string& reason, const std::vector<std::uint32_t>& except);
+  wire::Member NewMember(Job& job, const Node& node, const Module& module, GrantId grant);
+  void GiveBack(Job& job, Allocation& share, bool quit_daemon);
   void ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daemons);
   GrantRecord* FindGrant(JobId job, Incarnation incarnation, std::uint64_t request);
 

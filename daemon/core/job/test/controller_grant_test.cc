@@ -231,5 +231,37 @@ TEST_F(ControllerGrant, SlotsAreSpreadOverExactlyTheNodesAsked) {
   EXPECT_EQ(h.CoresUsed(), 5u);
 }
 
+TEST_F(ControllerGrant, FreeCoresOfTheJobsOwnNodeAreLentAndGivenBack) {
+  Ask(1, 2, "cluster");
+  wire::GrantAnswer answer = Answer();
+  EXPECT_EQ(answer.members, std::vector<std::uint32_t>{0});
+  ASSERT_EQ(answer.shares.size(), 1u);
+  EXPECT_EQ(answer.shares[0].cores, (std::vector<std::uint16_t>{1, 2}));
+  EXPECT_TRUE(h.Sent<effect::SendStartJob>().empty()) << "its job daemon is there already";
+  EXPECT_EQ(h.CoresUsed(), 3u);
+  EXPECT_EQ(h.ToJobd<wire::MembersChanged>("cn0").at(0).members.at(0).cores.size(), 3u);
+  h.Clear();
+  h.FromHead(id, wire::GrantRelease{answer.grant});
+  EXPECT_TRUE(h.Sent<effect::SendQuitJob>().empty());
+  EXPECT_EQ(h.CoresUsed(), 1u);
+  EXPECT_EQ(h.State(id), JobState::kRunning);
+}
+
+TEST_F(ControllerGrant, ANodeLentTwiceStaysUntilItsLastGrantEnds) {
+  Ask(1, 2, "booster");
+  const GrantId first = Answer().grant;
+  h.Clear();
+  Ask(2, 3, "booster");
+  const wire::GrantAnswer second = Answer();
+  EXPECT_EQ(second.members, std::vector<std::uint32_t>{1}) << "the node that the job has already";
+  h.Clear();
+  h.FromHead(id, wire::GrantRelease{first});
+  EXPECT_TRUE(h.Sent<effect::SendQuitJob>().empty());
+  EXPECT_EQ(h.CoresUsed(), 4u);
+  h.FromHead(id, wire::GrantRelease{second.grant});
+  EXPECT_EQ(h.Sent<effect::SendQuitJob>().size(), 1u);
+  EXPECT_EQ(h.CoresUsed(), 1u);
+}
+
 }  // namespace
 }  // namespace msa

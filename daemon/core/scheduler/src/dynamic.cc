@@ -79,9 +79,40 @@ class Lender {
     return cores;
   }
 
+  bool IsOwn(const Lendable& node) const {
+    return std::find(request_.own.begin(), request_.own.end(), node.node) != request_.own.end();
+  }
+
+  // The job's own nodes first, then further ones.
   std::optional<Placement> Choose(std::vector<Lendable> nodes, FreeSet free, std::uint32_t slots) const {
     if (Sum(nodes) < slots) return std::nullopt;
-    if (request_.nodes_exactly > 0) return Spread(std::move(nodes), std::move(free), slots);
+    const auto further =
+        std::stable_partition(nodes.begin(), nodes.end(), [&](const auto& n) { return IsOwn(n); });
+    std::vector<Lendable> others(further, nodes.end());
+    nodes.erase(further, nodes.end());
+    if (request_.nodes_exactly > 0) return Spread(std::move(others), std::move(free), slots);
+    std::stable_sort(nodes.begin(), nodes.end(),
+                     [](const auto& a, const auto& b) { return a.preference < b.preference; });
+    Placement lent;
+    for (const Lendable& node : nodes) {
+      const std::uint32_t cores = std::min(slots, node.cores);
+      if (cores == 0) break;
+      lent.push_back({0, node.node, free.TakeLowest(node.node, cores), cores, Bytes(), 0});
+      slots -= cores;
+    }
+    if (slots > 0) {
+      const auto rest = ChooseFurther(std::move(others), std::move(free), slots);
+      if (!rest) return std::nullopt;
+      lent.insert(lent.end(), rest->begin(), rest->end());
+    }
+    std::sort(lent.begin(), lent.end(),
+              [](const NodeShare& a, const NodeShare& b) { return a.node < b.node; });
+    return lent;
+  }
+
+  std::optional<Placement> ChooseFurther(std::vector<Lendable> nodes, FreeSet free,
+                                         std::uint32_t slots) const {
+    if (Sum(nodes) < slots) return std::nullopt;
     // One module alone, the most preferred that suffices, before a mixture.
     for (std::uint32_t m = 0; m < modules_.size(); ++m) {
       std::vector<Lendable> alone;
@@ -186,9 +217,9 @@ DynamicAnswer FindDynamic(const ClusterView& view, const std::vector<PendingJob>
   const std::vector<Lendable> free_now = lender.Free(planner.profile().free_now());
   const std::uint64_t free = Lender::Sum(free_now);
   const std::uint64_t unplanned = Lender::Sum(lender.Free(kept));
-  answer.reason =
-      fmt::format("{} slots asked {} beyond the job's own nodes, {} free on {} node{}", request.slots,
-                  lender.Where(), free, free_now.size(), free_now.size() == 1 ? "" : "s");
+  answer.reason = fmt::format("{} slot{} asked {} beyond those of the job, {} free on {} node{}",
+                              request.slots, request.slots == 1 ? "" : "s", lender.Where(), free,
+                              free_now.size(), free_now.size() == 1 ? "" : "s");
   if (unplanned < free)
     answer.reason += fmt::format(", {} of them planned for waiting jobs", free - unplanned);
   if (request.nodes_exactly > 1)

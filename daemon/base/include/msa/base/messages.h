@@ -243,6 +243,16 @@ struct ExitAck {
   }
 };
 
+// Cores of a node that were lent.
+struct GrantShare {
+  std::uint32_t member = 0;
+  std::vector<std::uint16_t> cores;
+  template <class A>
+  void Fields(A& a) {
+    a(member, cores);
+  }
+};
+
 // Answer to GrantAsk with the same `request`. On success a MembersChanged with the new nodes was sent before
 // it, and a LaunchJob without step to each of them.
 struct GrantAnswer {
@@ -253,9 +263,10 @@ struct GrantAnswer {
   std::vector<std::uint32_t> members;  // indices of the nodes lent
   std::string reason;                  // of a refusal: what is free, what was asked, when it could start
   std::uint32_t slots = 0;             // lent: GrantAsk::slots or one of its alternatives
+  std::vector<GrantShare> shares;      // what was lent: of nodes that the job had before, too
   template <class A>
   void Fields(A& a) {
-    a(request, grant, epoch, members, reason, slots);
+    a(request, grant, epoch, members, reason, slots, shares);
   }
 };
 
