@@ -26,6 +26,7 @@ NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch) {
 Head::Head(wire::LaunchJob launch, HeadOutlet& outlet, HeadOptions options)
     : launch_(std::move(launch)), outlet_(outlet), options_(options), epoch_(launch_.epoch) {
   for (const wire::Member& member : launch_.members) members_[member.index] = member;
+  told_members_ = launch_.members;
   slots_.SetMembers(launch_.members);
 }
 
@@ -120,6 +121,8 @@ bool Head::IsForHead(std::uint16_t type) {
     case StoreLookup::kType:
     case StoreUnpublish::kType:
     case SpawnRequest::kType:
+    case PlanRequest::kType:
+    case PlanDrop::kType:
     case AbortRequest::kType:
     case NamespacesLinked::kType:
     case NamespaceConnected::kType:
@@ -160,6 +163,10 @@ void Head::OnMember(std::uint32_t from, const wire::Frame& frame) {
       return with(StoreUnpublish{}, [&](auto m) { OnUnpublish(from, frame.id, m); });
     case SpawnRequest::kType:
       return with(SpawnRequest{}, [&](auto m) { OnSpawn(from, frame.id, std::move(m)); });
+    case PlanRequest::kType:
+      return with(PlanRequest{}, [&](auto m) { OnPlan(from, frame.id, std::move(m)); });
+    case PlanDrop::kType:
+      return with(PlanDrop{}, [&](auto m) { OnPlanDrop(from, m); });
     case AbortRequest::kType:
       return with(AbortRequest{}, [&](auto m) { OnAbort(m); });
     case NamespacesLinked::kType:
@@ -398,9 +405,13 @@ Status Head::CheckInvariants() const {
   for (const auto& [nspace, ns] : namespaces_)
     for (std::size_t rank = 0; rank < ns.tasks.size(); ++rank)
       if (members_.contains(ns.reg.spec.rank_member[rank])) held += ns.rank_cores[rank].size();
+  for (const auto& [number, job] : spawns_)
+    if (job.place)
+      for (std::size_t rank = 0; rank < job.place->rank_member.size(); ++rank)
+        if (members_.contains(job.place->rank_member[rank])) held += job.place->rank_cores[rank].size();
   if (slots_.total() - slots_.free() != held)
-    return Error(Code::kInternal, "{} slots are taken, namespaces hold {}", slots_.total() - slots_.free(),
-                 held);
+    return Error(Code::kInternal, "{} slots are taken, namespaces and plans hold {}",
+                 slots_.total() - slots_.free(), held);
   if (exit_ && !namespaces_.empty())
     return Error(Code::kInternal, "the job has ended with {} namespaces", namespaces_.size());
   return Status::Ok();

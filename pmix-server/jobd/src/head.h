@@ -53,6 +53,8 @@ struct HeadOptions {
   // Two MPIs in one world this long are a mistake; a task's script may start one program right after the
   // other, while other tasks are still leaving the first.
   Millis mixture_wait{3'000};
+  Millis linger{1'000};        // for children that are leaving, before a spawn is refused
+  Millis plan_unused{60'000};  // a permission to spawn that nobody uses is taken back
   Millis kill_report{10'000};  // a member that does not report the end of killed tasks by then is lost
 };
 
@@ -115,6 +117,9 @@ class Head {
     std::map<std::uint32_t, NamespaceConnected> in_mpi;  // by member, those with tasks in an MPI world
     TimerId mixture_timer{};
     std::set<std::string> notices;  // shown
+    TimerId time_timer{};           // of msa_time
+    bool collateral = false;        // ended because one that it is connected to failed
+    bool tolerated = false;         // its failure is left to the parent, which was told by an event
     std::set<std::string> linked;   // connected namespaces (MPI-2 dynamic processes)
     std::uint64_t spawn = 0;        // key of spawns_ while the parent waits for the answer
   };
@@ -127,9 +132,18 @@ class Head {
     std::uint64_t grant_request = 0;  // under way
     std::size_t asks = 0;
     SpawnShortage shortage;  // what the last loan was asked for
+    bool lingered = false;
     std::set<std::uint32_t> awaiting_members;
     TimerId timer{};
     std::string nspace;  // placed
+    // Of a planned spawn (PlanRequest), see head_plan.cc:
+    std::optional<PlanRequest> plan;
+    std::vector<std::uint32_t> counts;  // of each command, a member of its set
+    std::vector<bool> no_more;          // the controller lends nothing more for the command
+    std::string refusal;                // the controller's last words
+    SteadyTime deadline{};
+    std::optional<SpawnPlace> place;  // reserved, until PMIx_Spawn brings the ticket
+    bool claimed = false;             // it has: `from`, `request` and `ask` are PMIx_Spawn's
   };
   struct OpenLookup {
     std::uint32_t from = 0;
@@ -174,6 +188,7 @@ class Head {
   // kQuiet leaves connected namespaces alone; kAbort's text replaces an earlier reason.
   enum class EndKind : std::uint8_t { kQuiet, kFailure, kAbort };
   void EndNamespace(const std::string& nspace, const std::string& text, EndKind kind);
+  void EndConnected(const std::string& nspace);
   void KillNamespace(const std::string& nspace);
   void GiveUpOn(const std::string& nspace);
   void OnAbort(const AbortRequest& message);
@@ -195,19 +210,40 @@ class Head {
   void OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& members, const std::string& reason);
   bool UsesMember(std::uint32_t index) const;
   void LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& reason);
+  void RefreshSlots();
+  bool IsGone(const wire::GrantShare& share) const;
   void ReleaseIdleGrants();
   void Resend();
 
   // head_spawn.cc
   void OnSpawn(std::uint32_t from, std::uint64_t request, SpawnRequest ask);
   void TrySpawn(std::uint32_t number);
+  std::vector<SpawnNeed> NeedsOf(const SpawnJob& job) const;
+  bool Linger(SpawnJob& job);
   void AskGrant(SpawnJob& job, const SpawnShortage& shortage);
   void OnGrantAnswer(const wire::GrantAnswer& answer);
+  void Borrow(const wire::GrantAnswer& answer);
+  void WithdrawAsk(SpawnJob& job);
   void PlaceSpawned(SpawnJob& job, SpawnPlace place);
   void RefuseSpawn(std::uint32_t number, pmix::PmixStatus status, const std::string& text);
   void AnswerSpawn(Namespace& ns, pmix::PmixStatus status);
   void DropSpawnsOf(const std::string& nspace);
   std::string Shortage(const SpawnJob& job, const SpawnShortage& shortage) const;
+
+  // head_plan.cc
+  void OnPlan(std::uint32_t from, std::uint64_t request, PlanRequest plan);
+  void OnPlanDrop(std::uint32_t from, const PlanDrop& message);
+  void Reserve(SpawnJob& job, SpawnPlace place);
+  bool Shrink(SpawnJob& job, const SpawnShortage& shortage);
+  void AddAlternatives(const SpawnJob& job, const SpawnShortage& shortage, wire::GrantAsk& ask);
+  std::int64_t WaitLeft(const SpawnJob& job) const;
+  void TakeLent(SpawnJob& job, std::uint32_t slots);
+  void RefusePlan(SpawnJob& job, wire::SpawnRefusal refusal, const std::string& text);
+  bool Claim(std::uint32_t from, std::uint64_t request, SpawnRequest& ask);
+  void RetryWaiting();
+  void Forget(SpawnJob& job);
+  static bool IsReserved(const SpawnJob& job, std::uint32_t member);
+  std::string NamespaceOf(std::uint32_t number) const;
 
   // head_store.cc
   void OnPublish(std::uint32_t from, std::uint64_t request, StorePublish message);
@@ -238,8 +274,9 @@ class Head {
   std::uint32_t next_spawn_ = 1;
   std::uint64_t next_grant_request_ = 1;
   std::map<std::uint64_t, wire::GrantAsk> open_asks_;
-  std::map<std::uint64_t, std::set<std::uint32_t>> grants_;  // id -> members
-  std::set<std::uint64_t> released_;                         // told, not yet gone from the membership
+  std::vector<wire::Member> told_members_;                         // as the controller told last
+  std::map<std::uint64_t, std::vector<wire::GrantShare>> grants_;  // by id
+  std::set<std::uint64_t> released_;                               // told, not yet gone from the membership
   std::set<std::string> warned_keys_;
   TimerId resend_timer_{};
 
@@ -259,6 +296,7 @@ class Head {
   bool node_lost_ = false;
   std::int32_t step_code_ = 0;
   std::int32_t child_code_ = 0;
+  bool collateral_ = false;  // a namespace was ended for another's failure
   std::uint32_t tasks_total_ = 0;
   std::uint32_t tasks_failed_ = 0;
   std::vector<wire::TaskEnd> failed_;

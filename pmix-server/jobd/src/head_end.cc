@@ -26,13 +26,30 @@ void Head::EndNamespace(const std::string& nspace, const std::string& text, EndK
   ns->kill_timer = outlet_.After(options_.kill_grace, [this, nspace] { KillNamespace(nspace); });
   // Later: callers still look at the namespace.
   outlet_.After(Millis(0), [this, nspace] { CheckEnded(nspace); });
-  if (kind == EndKind::kQuiet) return;
-  const std::string name = Name(*ns);
-  const std::set<std::string> linked = ns->linked;
-  for (const std::string& other : linked)
-    if (const Namespace* peer = Find(other); peer != nullptr && !peer->ending)
-      EndNamespace(other, fmt::format("{} is ended: {}, which it is connected to, failed", Name(*peer), name),
-                   EndKind::kFailure);
+  if (kind != EndKind::kQuiet) EndConnected(nspace);
+}
+
+// Whoever is still connected to a namespace that fails hears of it by an event, and is then ended too, unless
+// the job leaves the failure of a child to its parent (--on-child-failure=event).
+void Head::EndConnected(const std::string& nspace) {
+  const std::set<std::string> linked = Find(nspace)->linked;
+  if (linked.empty()) return;
+  TellAll(NamespaceEvent{
+      pmix::kPmixErrJobAborted, {nspace, pmix::kRankWildcard}, {linked.begin(), linked.end()}});
+  for (const std::string& other : linked) {
+    Namespace* failed = Find(nspace);
+    const Namespace* peer = Find(other);
+    if (failed == nullptr || peer == nullptr || peer->ending) continue;
+    const bool is_child = failed->reg.parent == other;
+    if (is_child && peer->reg.spec.on_child_failure == wire::OnChildFailure::kEvent) {
+      failed->tolerated = true;
+      continue;
+    }
+    Find(other)->collateral = true;
+    EndNamespace(other,
+                 fmt::format("{} is ended: {}, which it is connected to, failed", Name(*peer), Name(*failed)),
+                 EndKind::kFailure);
+  }
 }
 
 void Head::KillNamespace(const std::string& nspace) {
@@ -104,6 +121,7 @@ void Head::Settle(const std::string& nspace) {
   Namespace& ns = *Find(nspace);
   outlet_.Cancel(ns.kill_timer);
   outlet_.Cancel(ns.mixture_timer);
+  outlet_.Cancel(ns.time_timer);
   JudgeSingletons(ns);
   FlushLines(ns);
   for (std::uint32_t rank = 0; rank < ns.rank_cores.size(); ++rank)
@@ -121,6 +139,7 @@ void Head::Settle(const std::string& nspace) {
   const bool others_end =
       std::any_of(namespaces_.begin(), namespaces_.end(), [](const auto& it) { return it.second.ending; });
   if (!others_end && !namespaces_.empty()) hub_->RestoreWindow();
+  RetryWaiting();
   ReleaseIdleGrants();
   MaybeFinish();
 }
@@ -180,13 +199,15 @@ void Head::JudgeMixture(Namespace& ns) {
 }
 
 void Head::MergeResult(Namespace& ns) {
-  if (ns.ending && ns.abnormal && ns.result.code() == 0 && !cancelled_) ns.result.Force(1);
+  // The code is that of the one that failed.
+  if (ns.ending && ns.abnormal && !ns.collateral && ns.result.code() == 0 && !cancelled_) ns.result.Force(1);
   const std::int32_t code = ns.result.code();
+  collateral_ = collateral_ || ns.collateral;
   tasks_failed_ += ns.result.failed_count();
   if (ns.reg.spawn == 0) {
     step_code_ = code;
     failed_ = ns.result.failed();
-  } else if (ns.abnormal && !ns.failed_to_start) {
+  } else if (ns.abnormal && !ns.failed_to_start && !ns.tolerated) {
     child_code_ = std::max(child_code_, code);
   } else {
     return;
@@ -205,6 +226,7 @@ void Head::Finish() {
   exit.job = launch_.job;
   exit.incarnation = launch_.incarnation;
   exit.exit_code = step_code_ != 0 ? step_code_ : child_code_;
+  if (exit.exit_code == 0 && collateral_ && !cancelled_) exit.exit_code = 1;
   // Cancelled before a task could be asked to leave: the code that it would have left with.
   if (cancelled_ && started_at_ms_ == 0 && exit.exit_code == 0) exit.exit_code = 128 + SIGTERM;
   if (cancelled_)

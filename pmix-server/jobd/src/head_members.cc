@@ -35,19 +35,15 @@ void Head::OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& member
   if (epoch <= epoch_ || left_) return;
   epoch_ = epoch;
   std::set<std::uint32_t> present;
-  std::vector<wire::Member> usable;
-  for (const wire::Member& member : members) {
-    present.insert(member.index);
-    if (!released_.contains(member.grant.value) || member.grant.value == 0) usable.push_back(member);
-  }
+  for (const wire::Member& member : members) present.insert(member.index);
   std::vector<std::uint32_t> gone;
   for (const auto& [index, member] : members_)
     if (!present.contains(index)) gone.push_back(index);
   // A member that this side lost stays lost, whatever the controller knows.
   for (const wire::Member& member : members)
     if (!lost_.contains(member.index)) members_[member.index] = member;
-  std::erase_if(usable, [&](const wire::Member& member) { return lost_.contains(member.index); });
-  slots_.SetMembers(usable);
+  told_members_ = members;
+  RefreshSlots();
   outlet_.MembersKnown(epoch, members, reason);
   TellAll(Membership{epoch, members, reason});
   for (const std::uint32_t index : gone) {
@@ -56,10 +52,36 @@ void Head::OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& member
                  reason.empty() ? fmt::format("node {} left the job", members_.at(index).node) : reason);
   }
   std::erase_if(grants_, [&](const auto& grant) {
-    const bool over = std::none_of(grant.second.begin(), grant.second.end(),
-                                   [&](std::uint32_t m) { return present.contains(m); });
+    const bool over = std::all_of(grant.second.begin(), grant.second.end(),
+                                  [&](const auto& share) { return IsGone(share); });
     if (over) released_.erase(grant.first);
     return over;
+  });
+}
+
+// What the membership gives, without what was released and is still on its way out of it.
+void Head::RefreshSlots() {
+  std::vector<wire::Member> usable;
+  for (wire::Member member : told_members_) {
+    if (lost_.contains(member.index)) continue;
+    for (const std::uint64_t id : released_)
+      if (const auto grant = grants_.find(id); grant != grants_.end())
+        for (const wire::GrantShare& share : grant->second)
+          if (share.member == member.index)
+            std::erase_if(member.cores, [&](std::uint16_t core) {
+              return std::find(share.cores.begin(), share.cores.end(), core) != share.cores.end();
+            });
+    if (!member.cores.empty()) usable.push_back(std::move(member));
+  }
+  slots_.SetMembers(usable);
+}
+
+bool Head::IsGone(const wire::GrantShare& share) const {
+  const auto member = std::find_if(told_members_.begin(), told_members_.end(),
+                                   [&](const wire::Member& m) { return m.index == share.member; });
+  if (member == told_members_.end()) return true;
+  return std::none_of(share.cores.begin(), share.cores.end(), [&](std::uint16_t core) {
+    return std::find(member->cores.begin(), member->cores.end(), core) != member->cores.end();
   });
 }
 
@@ -96,9 +118,14 @@ void Head::OnMemberLost(std::uint32_t index, const std::string& reason) {
   for (const auto& [nspace, ns] : namespaces_) all.push_back(nspace);
   for (const std::string& nspace : all)
     if (Namespace* ns = Find(nspace)) LoseTasksOn(*ns, index, reason);
-  std::vector<std::uint32_t> waiting;
-  for (const auto& [number, job] : spawns_)
+  std::vector<std::uint32_t> waiting, reserved;
+  for (const auto& [number, job] : spawns_) {
     if (job.awaiting_members.contains(index)) waiting.push_back(number);
+    if (IsReserved(job, index)) reserved.push_back(number);
+  }
+  // Their tickets are void from now on.
+  for (const std::uint32_t number : reserved)
+    if (const auto plan = spawns_.find(number); plan != spawns_.end()) Forget(plan->second);
   for (const std::uint32_t number : waiting)
     RefuseSpawn(number, pmix::kPmixErrUnreachable,
                 fmt::format("spawn refused: node {} was lent and lost: {}", node, reason));
@@ -139,16 +166,17 @@ void Head::LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& re
 // resending
 
 void Head::ReleaseIdleGrants() {
-  for (const auto& [id, members] : grants_) {
+  for (const auto& [id, shares] : grants_) {
     if (released_.contains(id)) continue;
     const bool wanted = std::any_of(spawns_.begin(), spawns_.end(), [&, grant = GrantId(id)](const auto& it) {
       return std::find(it.second.grants.begin(), it.second.grants.end(), grant) != it.second.grants.end();
     });
-    const bool used =
-        std::any_of(members.begin(), members.end(), [&](std::uint32_t m) { return UsesMember(m); });
+    const bool used = std::any_of(shares.begin(), shares.end(), [&](const wire::GrantShare& share) {
+      return slots_.AnyUsed(share.member, share.cores);
+    });
     if (wanted || used) continue;
     released_.insert(id);
-    for (const std::uint32_t member : members) slots_.Remove(member);
+    RefreshSlots();
     TellController(wire::GrantRelease{GrantId(id)});
   }
 }
@@ -157,7 +185,11 @@ void Head::ReleaseIdleGrants() {
 void Head::Resend() {
   outlet_.Cancel(resend_timer_);
   if (left_) return;
-  for (const auto& [request, ask] : open_asks_) TellController(ask);
+  for (auto& [request, ask] : open_asks_) {
+    for (const auto& [number, job] : spawns_)  // what is left of the wait
+      if (job.plan && job.grant_request == request) ask.wait_ms = WaitLeft(job);
+    TellController(ask);
+  }
   if (!exit_)
     for (const std::uint64_t id : released_) TellController(wire::GrantRelease{GrantId(id)});
   if (exit_ && !acknowledged_) TellController(*exit_);

@@ -1,5 +1,6 @@
 // MPI_Comm_spawn: places, lends, starts, answers.
 #include <algorithm>
+#include <numeric>
 
 #include "msa/pmix/open_mpi_env.h"
 
@@ -11,13 +12,6 @@ namespace {
 // A job's spawns under way at once: each holds a request of a rank that waits, so this is generous.
 constexpr std::size_t kMaxSpawns = 4096;
 
-std::vector<SpawnNeed> NeedsOf(const SpawnRequest& ask) {
-  std::vector<SpawnNeed> needs;
-  for (const SpawnApp& app : ask.apps)
-    needs.push_back({app.maxprocs, app.hosts, pmix::GetVariable(app.env, "MSA_ARCH").value_or("")});
-  return needs;
-}
-
 std::uint32_t Total(const SpawnRequest& ask) {
   std::uint32_t sum = 0;
   for (const SpawnApp& app : ask.apps) sum += app.maxprocs;
@@ -28,7 +22,23 @@ std::string Processes(std::uint32_t n) { return n == 1 ? "1 process" : fmt::form
 
 }  // namespace
 
+// What the job daemon is asked for: by a plan's keys, else by what Open MPI passes on.
+std::vector<SpawnNeed> Head::NeedsOf(const SpawnJob& job) const {
+  std::vector<SpawnNeed> needs;
+  if (job.plan) {
+    for (std::size_t i = 0; i < job.counts.size(); ++i) {
+      const PlanCommand& command = job.plan->commands[i];
+      needs.push_back({job.counts[i], command.hosts, command.module, command.nodes, command.per_node});
+    }
+    return needs;
+  }
+  for (const SpawnApp& app : job.ask.apps)
+    needs.push_back({app.maxprocs, app.hosts, pmix::GetVariable(app.env, "MSA_ARCH").value_or(""), 0, 0});
+  return needs;
+}
+
 void Head::OnSpawn(std::uint32_t from, std::uint64_t request, SpawnRequest ask) {
+  if (Claim(from, request, ask)) return;
   const std::uint32_t number = next_spawn_++;
   const bool known = Find(ask.proc.nspace) != nullptr;
   SpawnJob& job = spawns_[number];
@@ -62,16 +72,39 @@ void Head::OnSpawn(std::uint32_t from, std::uint64_t request, SpawnRequest ask) 
 
 void Head::TrySpawn(std::uint32_t number) {
   const auto it = spawns_.find(number);
-  if (it == spawns_.end() || !it->second.nspace.empty() || it->second.grant_request != 0) return;
+  if (it == spawns_.end() || !it->second.nspace.empty() || it->second.grant_request != 0 || it->second.place)
+    return;
   SpawnJob& job = it->second;
-  auto decision = PlaceSpawn(NeedsOf(job.ask), slots_);
-  if (!decision.ok())
-    return RefuseSpawn(number, pmix::kPmixErrBadParam, "spawn refused: " + decision.status().message());
-  if (decision->fits) return PlaceSpawned(job, std::move(decision->place));
-  // One loan a command at most: a controller that lends and never suffices must not keep a spawn for ever.
-  if (job.asks >= job.ask.apps.size())
-    return RefuseSpawn(number, pmix::kPmixErrOutOfResource, Shortage(job, decision->shortage));
-  AskGrant(job, decision->shortage);
+  for (;;) {
+    auto decision = PlaceSpawn(NeedsOf(job), slots_);
+    if (!decision.ok())
+      return RefuseSpawn(number, pmix::kPmixErrBadParam, "spawn refused: " + decision.status().message());
+    if (decision->fits && job.plan) return Reserve(job, std::move(decision->place));
+    if (decision->fits) return PlaceSpawned(job, std::move(decision->place));
+    const SpawnShortage& shortage = decision->shortage;
+    // One loan a command at most: a controller that lends and never suffices must not keep a spawn for ever.
+    const std::size_t commands = job.plan ? job.plan->commands.size() : job.ask.apps.size();
+    const bool over = job.asks >= commands || (job.plan && job.no_more[shortage.command]);
+    if (!over) return AskGrant(job, shortage);
+    if (Linger(job)) return;
+    if (job.plan && Shrink(job, shortage)) continue;
+    std::string text = Shortage(job, shortage);
+    if (!job.refusal.empty()) text += ": " + job.refusal;
+    return RefuseSpawn(number, pmix::kPmixErrOutOfResource, text);
+  }
+}
+
+// Children that have parted from their parents are about to leave their slots: a program that spawns again
+// and again must not lose the race against their exits.
+bool Head::Linger(SpawnJob& job) {
+  const bool some_leave = std::any_of(namespaces_.begin(), namespaces_.end(), [](const auto& it) {
+    const Namespace& ns = it.second;
+    return ns.ending || (ns.reg.spawn != 0 && ns.any_connected && ns.linked.empty());
+  });
+  if (job.lingered || !some_leave) return false;
+  job.lingered = true;
+  job.timer = outlet_.After(options_.linger, [this, number = job.number] { TrySpawn(number); });
+  return true;
 }
 
 void Head::AskGrant(SpawnJob& job, const SpawnShortage& shortage) {
@@ -83,24 +116,42 @@ void Head::AskGrant(SpawnJob& job, const SpawnShortage& shortage) {
   ask.nodes = shortage.nodes;
   ask.module = shortage.module;
   ask.wait_ms = std::int64_t{job.ask.timeout_s} * 1000;
+  if (job.plan) AddAlternatives(job, shortage, ask);
   open_asks_[ask.request] = ask;
   TellController(ask);
 }
 
 std::string Head::Shortage(const SpawnJob& job, const SpawnShortage& shortage) const {
-  const std::uint32_t total = Total(job.ask);
+  const std::uint32_t total =
+      job.plan ? std::accumulate(job.counts.begin(), job.counts.end(), 0u) : Total(job.ask);
   std::string text = fmt::format(
       "spawn of {} of '{}' refused: {} free in the job, {} more needed", Processes(total),
-      job.ask.apps[shortage.command].argv[0],
+      job.plan ? job.plan->commands[shortage.command].program : job.ask.apps[shortage.command].argv[0],
       slots_.free() == 1 ? std::string("1 slot") : fmt::format("{} slots", slots_.free()), shortage.missing);
   if (!shortage.nodes.empty()) text += fmt::format(" on node {}", fmt::join(shortage.nodes, ","));
   if (!shortage.module.empty()) text += fmt::format(" in module '{}'", shortage.module);
   return text;
 }
 
+void Head::Borrow(const wire::GrantAnswer& answer) {
+  // The same cores may come back before the membership without them did.
+  for (const std::uint64_t id : released_)
+    if (const auto old = grants_.find(id); old != grants_.end())
+      for (wire::GrantShare& share : old->second)
+        for (const wire::GrantShare& lent : answer.shares)
+          if (lent.member == share.member)
+            std::erase_if(share.cores, [&](std::uint16_t core) {
+              return std::find(lent.cores.begin(), lent.cores.end(), core) != lent.cores.end();
+            });
+  grants_[answer.grant.value] = answer.shares;
+  RefreshSlots();
+}
+
 void Head::OnGrantAnswer(const wire::GrantAnswer& answer) {
-  if (open_asks_.erase(answer.request) == 0) return;
-  if (answer.grant.value != 0) grants_[answer.grant.value] = {answer.members.begin(), answer.members.end()};
+  const bool known = open_asks_.erase(answer.request) > 0;
+  if (!known && (answer.grant.value == 0 || grants_.contains(answer.grant.value))) return;
+  // Also one that nobody waits for any more: it is released below.
+  if (answer.grant.value != 0) Borrow(answer);
   const auto it = std::find_if(spawns_.begin(), spawns_.end(), [&](const auto& entry) {
     return entry.second.grant_request == answer.request;
   });
@@ -108,10 +159,14 @@ void Head::OnGrantAnswer(const wire::GrantAnswer& answer) {
   SpawnJob& job = it->second;
   job.grant_request = 0;
   if (answer.grant.value == 0) {
-    std::string text = Shortage(job, job.shortage);
-    if (!answer.reason.empty()) text += ": " + answer.reason;
-    return RefuseSpawn(job.number, pmix::kPmixErrOutOfResource, text);
+    job.refusal = answer.reason;
+    if (job.plan)
+      job.no_more[job.shortage.command] = true;
+    else
+      job.asks = job.ask.apps.size();
+    return TrySpawn(job.number);
   }
+  TakeLent(job, answer.slots);
   job.grants.push_back(answer.grant);
   for (const std::uint32_t member : answer.members)
     if (!outlet_.IsJoined(member)) job.awaiting_members.insert(member);
@@ -133,8 +188,7 @@ void Head::PlaceSpawned(SpawnJob& job, SpawnPlace place) {
   reg.universe = static_cast<std::uint32_t>(slots_.total());
   wire::StepSpec& spec = reg.spec;
   spec = parent.reg.spec;
-  spec.nspace =
-      fmt::format("msa.{}.{}.{}.{}", launch_.job, launch_.incarnation, launch_.step.step, job.number);
+  spec.nspace = NamespaceOf(job.number);
   spec.stdio.in = "none";
   spec.rank_member = place.rank_member;
   spec.apps.clear();
@@ -153,19 +207,38 @@ void Head::PlaceSpawned(SpawnJob& job, SpawnPlace place) {
   }
   job.nspace = spec.nspace;
   AddNamespace(std::move(reg), std::move(place.rank_cores));
-  Find(job.nspace)->spawn = job.number;
+  Namespace& ns = *Find(job.nspace);
+  ns.spawn = job.number;
+  if (!job.plan || job.plan->time_ms <= 0) return;
+  const Millis time(job.plan->time_ms);
+  ns.time_timer = outlet_.After(time, [this, nspace = job.nspace, number = job.number, time] {
+    EndNamespace(
+        nspace,
+        fmt::format("spawn {} is ended: its time (msa_time) of {} s is over", number, time.count() / 1000.0),
+        EndKind::kFailure);
+  });
 }
 
 void Head::RefuseSpawn(std::uint32_t number, pmix::PmixStatus status, const std::string& text) {
   const auto it = spawns_.find(number);
   if (it == spawns_.end() || !it->second.nspace.empty()) return;
+  if (it->second.plan && !it->second.claimed) {
+    const bool bad = status == pmix::kPmixErrBadParam;
+    return RefusePlan(it->second, bad ? wire::SpawnRefusal::kInfoValue : wire::SpawnRefusal::kSpawn, text);
+  }
   outlet_.Cancel(it->second.timer);
-  if (it->second.grant_request != 0) open_asks_.erase(it->second.grant_request);
+  WithdrawAsk(it->second);
   Tell(it->second.from, SpawnReply{status, {}}, it->second.request);
   spawns_.erase(it);
   if (!text.empty()) hub_->Notice(text);
   ReleaseIdleGrants();
   MaybeFinish();
+}
+
+void Head::WithdrawAsk(SpawnJob& job) {
+  if (job.grant_request == 0 || open_asks_.erase(job.grant_request) == 0) return;
+  TellController(wire::GrantWithdraw{job.grant_request});
+  job.grant_request = 0;
 }
 
 // The spawning rank hears of its children when all of them run, or none will.

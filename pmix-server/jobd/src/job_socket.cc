@@ -15,9 +15,9 @@ constexpr std::size_t kMaxPayload = 64 * 1024;
 
 }  // namespace
 
-JobSocket::JobSocket(EventLoop& loop, std::string path, Greeter greeter,
+JobSocket::JobSocket(EventLoop& loop, std::string path, Handlers handlers,
                      std::function<void(const std::string&)> log)
-    : loop_(loop), path_(std::move(path)), greeter_(std::move(greeter)), log_(std::move(log)) {}
+    : loop_(loop), path_(std::move(path)), handlers_(std::move(handlers)), log_(std::move(log)) {}
 
 JobSocket::~JobSocket() {
   if (listener_) loop_.Unwatch(listener_.get());
@@ -25,9 +25,9 @@ JobSocket::~JobSocket() {
 }
 
 Result<std::unique_ptr<JobSocket>> JobSocket::Create(EventLoop& loop, const std::string& path,
-                                                     Greeter greeter,
+                                                     Handlers handlers,
                                                      std::function<void(const std::string&)> log) {
-  std::unique_ptr<JobSocket> socket(new JobSocket(loop, path, std::move(greeter), std::move(log)));
+  std::unique_ptr<JobSocket> socket(new JobSocket(loop, path, std::move(handlers), std::move(log)));
   MSA_ASSIGN_OR_RETURN(socket->listener_, ListenUnix(path, 0600));
   MSA_RETURN_IF_ERROR(
       loop.Watch(socket->listener_.get(), EPOLLIN, [raw = socket.get()](std::uint32_t) { raw->Accept(); }));
@@ -57,32 +57,44 @@ Status JobSocket::Admit(UniqueFd fd) {
   handlers.on_closed = [this, client](const Status&) { Drop(client); };
   MSA_ASSIGN_OR_RETURN(auto channel, FrameChannel::Create(loop_, MakePlainStream(std::move(fd)),
                                                           std::move(handlers), kMaxPayload));
-  clients_.emplace(client, std::move(channel));
+  clients_[client].channel = std::move(channel);
   return Status::Ok();
 }
 
-void JobSocket::OnFrame(std::uint64_t client, const wire::Frame& frame) {
-  const auto answer = [&]() -> Result<wire::TaskWelcome> {
-    if (frame.type != wire::TaskHello::kType)
-      return Error(Code::kUnimplemented, "message of type {:#06x} is not known to this version", frame.type);
-    MSA_ASSIGN_OR_RETURN(const wire::TaskHello hello, wire::Decode<wire::TaskHello>(frame.payload));
-    if (hello.version != wire::kProtocolVersion)
-      return Error(Code::kFailedPrecondition, "protocol version {}, this side speaks {}", hello.version,
-                   wire::kProtocolVersion);
-    return greeter_(hello);
-  }();
-  if (answer.ok()) return clients_.at(client)->SendMessage(*answer, frame.id);
-  log_("task's message refused: " + answer.status().message());
-  Drop(client);
+Result<wire::TaskWelcome> JobSocket::Greet(const wire::Frame& frame, Client& client) {
+  if (frame.type != wire::TaskHello::kType)
+    return Error(Code::kFailedPrecondition, "message of type {:#06x} before the hello", frame.type);
+  MSA_ASSIGN_OR_RETURN(const wire::TaskHello hello, wire::Decode<wire::TaskHello>(frame.payload));
+  if (hello.version != wire::kProtocolVersion)
+    return Error(Code::kFailedPrecondition, "protocol version {}, this side speaks {}", hello.version,
+                 wire::kProtocolVersion);
+  MSA_ASSIGN_OR_RETURN(wire::TaskWelcome welcome, handlers_.greet(hello));
+  client.task = hello;
+  return welcome;
 }
 
-void JobSocket::Drop(std::uint64_t client) {
-  const auto it = clients_.find(client);
+void JobSocket::OnFrame(std::uint64_t id, const wire::Frame& frame) {
+  const auto it = clients_.find(id);
   if (it == clients_.end()) return;
-  it->second->Close();
+  if (it->second.task) {
+    if (handlers_.on_frame) handlers_.on_frame(id, *it->second.task, frame);
+    return;
+  }
+  const auto answer = Greet(frame, it->second);
+  if (answer.ok()) return it->second.channel->SendMessage(*answer, frame.id);
+  log_("task's message refused: " + answer.status().message());
+  Drop(id);
+}
+
+void JobSocket::Drop(std::uint64_t id) {
+  const auto it = clients_.find(id);
+  if (it == clients_.end()) return;
+  it->second.channel->Close();
+  const bool greeted = it->second.task.has_value();
   // Destroyed from the loop: its own handler may be running.
-  loop_.Post([dead = std::shared_ptr<FrameChannel>(std::move(it->second))] {});
+  loop_.Post([dead = std::shared_ptr<FrameChannel>(std::move(it->second.channel))] {});
   clients_.erase(it);
+  if (greeted && handlers_.on_closed) handlers_.on_closed(id);
 }
 
 }  // namespace msa::jobd

@@ -67,10 +67,17 @@ Status Jobd::Prepare() {
   MSA_ASSIGN_OR_RETURN(host_, pmix::PmixHost::Start(host, loop_, [this](pmix::Upcall upcall) {
                          if (member_ && !leaving_) member_->OnUpcall(std::move(upcall));
                        }));
-  MSA_ASSIGN_OR_RETURN(job_socket_, JobSocket::Create(
-                                        loop_, options_.directory + "/job.sock",
-                                        [this](const wire::TaskHello& hello) { return Greet(hello); },
-                                        [this](const std::string& text) { Log(text); }));
+  JobSocket::Handlers of_tasks;
+  of_tasks.greet = [this](const wire::TaskHello& hello) { return Greet(hello); };
+  of_tasks.on_frame = [this](std::uint64_t client, const wire::TaskHello& task, const wire::Frame& frame) {
+    if (member_ && !leaving_) member_->OnTaskFrame(client, task, frame);
+  };
+  of_tasks.on_closed = [this](std::uint64_t client) {
+    if (member_ && !leaving_) member_->OnTaskGone(client);
+  };
+  MSA_ASSIGN_OR_RETURN(job_socket_,
+                       JobSocket::Create(loop_, options_.directory + "/job.sock", std::move(of_tasks),
+                                         [this](const std::string& text) { Log(text); }));
   NodeLink::Handlers handlers;
   handlers.hello = [this] { return Hello(); };
   handlers.on_frame = [this](wire::Frame frame) { OnNodeFrame(std::move(frame)); };
@@ -190,6 +197,10 @@ MemberOptions Jobd::MemberOptionsOf(const wire::LaunchJob& launch) const {
   options.job_name = launch.job_name;
   options.directory = options_.directory;
   options.job_socket = job_socket_->path();
+  options.mpi_library = options_.mpi_library;
+  options.to_task = [this](std::uint64_t client, const wire::SpawnVerdict& verdict, std::uint64_t id) {
+    job_socket_->Send(client, verdict, id);
+  };
   options.shm_directory = shm_;
   options.topology_xml = options_.topology_xml;
   cpu_set_t set;

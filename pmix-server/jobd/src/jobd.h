@@ -26,6 +26,7 @@ struct JobdOptions {
   std::string directory;     // of this job daemon alone; removed at its end
   std::string topology_xml;  // empty: hwloc and libpmix look for themselves
   std::string trampoline;
+  std::string mpi_library;    // libmsampi.so for the tasks; empty: there is none
   std::string shm_directory;  // of this node; the job's directory is made in it
   std::string cookie;
   Millis orphan_wait{5'000};  // a job daemon without a job leaves when noded stays away that long

@@ -1,4 +1,5 @@
 // msa-jobd: started by the node daemon, serves one job, leaves with it.
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,19 @@ Result<JobdOptions> ParseOptions(int argc, char** argv) {
       return Error(Code::kInvalidArgument, "option '{}' is missing", name);
   if (const char* cookie = ::getenv("MSA_JOBD_COOKIE")) options.cookie = cookie;
   ::unsetenv("MSA_JOBD_COOKIE");
+  options.mpi_library = FindMpiLibrary(options.trampoline);
   return options;
+}
+
+// libmsampi.so, which is built and installed beside the trampoline's directory.
+std::string FindMpiLibrary(const std::string& trampoline) {
+  const std::string bin = trampoline.substr(0, trampoline.rfind('/') + 1);
+  for (const char* directory : {"../lib", "../" MSA_INSTALL_LIBDIR}) {
+    const std::string path = bin + directory + "/libmsampi.so";
+    char resolved[PATH_MAX];
+    if (::realpath(path.c_str(), resolved) != nullptr) return resolved;
+  }
+  return {};
 }
 
 Status Serve(JobdOptions options) {

@@ -75,6 +75,7 @@ void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
     case ModexReply::kType:
     case StoreReply::kType:
     case SpawnReply::kType:
+    case PlanReply::kType:
       return OnReply(from, frame);
     default:
       break;
@@ -108,6 +109,8 @@ void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
     case TaskInput::kType:
       return with(TaskInput{},
                   [&](auto m) { launcher_.WriteStdin(m.nspace, m.rank, std::move(m.data), m.eof); });
+    case NamespaceEvent::kType:
+      return with(NamespaceEvent{}, [&](auto m) { OnEvent(m); });
     case MemberGone::kType:
       return with(MemberGone{}, [&](auto m) { mesh_.DeclareLost(m.index, m.reason); });
     default:

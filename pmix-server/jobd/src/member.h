@@ -39,6 +39,9 @@ struct MemberOptions {
   std::string topology_xml;
   std::uint32_t machine_cores = 1;
   pmix::Network network = pmix::Network::kOrdinary;
+  std::string mpi_library;  // libmsampi.so, for LD_PRELOAD; empty: there is none
+  // To a task that is connected, with the id of the frame that it answers.
+  std::function<void(std::uint64_t client, const wire::SpawnVerdict& verdict, std::uint64_t id)> to_task;
   // CPUs, as the kernel numbers them, of logical cores.
   std::function<Result<std::vector<std::uint16_t>>(const std::vector<std::uint16_t>&)> cpus_of;
 };
@@ -64,6 +67,11 @@ class Member {
   void OnStdin(const std::string& nspace, Rank rank, std::size_t taken,
                bool closed);  // NOLINT: the launcher's form
 
+  // A message of a task over MSA_JOB_SOCKET, after its hello; its connection's end. `client` names the
+  // connection.
+  void OnTaskFrame(std::uint64_t client, const wire::TaskHello& task, const wire::Frame& frame);
+  void OnTaskGone(std::uint64_t client);
+
   // Step and number of ranks of a namespace; of the step's if it is not known.
   struct World {
     StepId step;
@@ -87,6 +95,11 @@ class Member {
     bool told_pmi1 = false;
     std::map<std::uint32_t, Client> clients;
     std::unique_ptr<PmiWorld> pmi;  // once tasks are started here
+  };
+  // A plan of a task: asked, or permitted and not known to be used.
+  struct TaskPlan {
+    std::uint64_t client = 0;
+    std::string ticket;
   };
   struct OpenCollective {
     pmix::DataReply data_reply;      // fence, barrier of PMI-1
@@ -112,13 +125,21 @@ class Member {
     mesh_.SendMessage(options_.head, message, id);
   }
   template <class M>
-  void Ask(std::uint32_t member, const M& message,
-           std::function<void(pmix::PmixStatus, const wire::Frame*)> on_reply) {
+  std::uint64_t Ask(std::uint32_t member, const M& message,
+                    std::function<void(pmix::PmixStatus, const wire::Frame*)> on_reply) {
     const std::uint64_t id = next_request_++;
     requests_[id] = {member, std::move(on_reply)};
     mesh_.SendMessage(member, message, id);
+    return id;
   }
   void OnReply(std::uint32_t from, const wire::Frame& frame);
+  void OnEvent(const NamespaceEvent& message);
+
+  // member_plan.cc
+  void OnSpawnAsk(std::uint64_t client, const wire::TaskHello& task, std::uint64_t id, wire::SpawnAsk ask);
+  void OnPlanReply(std::uint64_t client, std::uint64_t id, std::uint64_t request, wire::SpawnVerdict verdict,
+                   const wire::Frame* frame);
+  void DropPlans(const std::function<bool(const TaskPlan&)>& which);
 
   // member_tasks.cc
   void Ended(const launch::TaskExit& exit);
@@ -173,7 +194,8 @@ class Member {
   std::uint64_t next_collective_ = 1;
   std::map<std::uint64_t, OpenRequest> requests_;
   std::uint64_t next_request_ = 1;
-  std::uint64_t output_debt_ = 0;  // bytes sent to the head beyond its credit
+  std::map<std::uint64_t, TaskPlan> plans_;  // by request
+  std::uint64_t output_debt_ = 0;            // bytes sent to the head beyond its credit
   bool output_paused_ = false;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };

@@ -55,6 +55,8 @@ std::vector<std::string> Member::Environment(const Hosted& hosted, const wire::A
   for (const auto& [index, member] : members_) o.nodes.push_back(member.node);
   o.job_socket = options_.job_socket;
   o.pmi_fd = launch::kChannelFd;
+  o.parent_nspace = hosted.reg.parent;
+  if (hosted.reg.spec.mpi_library) o.mpi_library = options_.mpi_library;
   if (auto pmix = host_.ClientEnvironment({hosted.reg.spec.nspace, rank.value}); pmix.ok())
     o.pmix = std::move(*pmix);
   o.open_mpi = {options_.shm_directory, options_.topology_xml,  o.world_size,

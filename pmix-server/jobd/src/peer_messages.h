@@ -9,6 +9,7 @@
 
 #include "msa/base/ids.h"
 #include "msa/base/messages.h"
+#include "msa/jobd/task_messages.h"
 #include "msa/pmix/types.h"
 
 namespace msa::jobd {
@@ -330,6 +331,58 @@ struct SpawnReply {
   }
 };
 
+// One command of a planned spawn, its keys parsed.
+struct PlanCommand {
+  std::string program;                // for texts
+  std::vector<std::uint32_t> counts;  // how many processes will do, descending
+  std::string module;                 // name, kind or id; empty: any
+  std::vector<std::string> hosts;     // as SpawnApp::hosts
+  std::uint32_t nodes = 0;            // spread over exactly so many; 0: as few as hold them
+  std::uint32_t per_node = 0;         // at most so many on a node; 0: as the slots allow
+  template <class A>
+  void Fields(A& a) {
+    a(program, counts, module, hosts, nodes, per_node);
+  }
+};
+
+// Member -> head: a task asks before it spawns (SpawnAsk). Answered by PlanReply.
+struct PlanRequest {
+  static constexpr std::uint16_t kType = 0x0550;
+  pmix::Proc proc;
+  std::vector<PlanCommand> commands;
+  std::int64_t wait_ms = 0;
+  std::int64_t time_ms = 0;  // the children are ended after it; 0: never
+  std::vector<std::string> unknown;
+  template <class A>
+  void Fields(A& a) {
+    a(proc, commands, wait_ms, time_ms, unknown);
+  }
+};
+
+struct PlanReply {
+  static constexpr std::uint16_t kType = 0x0551;
+  wire::SpawnRefusal refusal = wire::SpawnRefusal::kNone;
+  std::string reason;
+  std::string ticket;
+  std::string nspace;
+  std::vector<std::uint32_t> counts;
+  template <class A>
+  void Fields(A& a) {
+    a(refusal, reason, ticket, nspace, counts);
+  }
+};
+
+// Member -> head: what was planned is not wanted any more. `request`: the id of the PlanRequest, answered or
+// not.
+struct PlanDrop {
+  static constexpr std::uint16_t kType = 0x0552;
+  std::uint64_t request = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(request);
+  }
+};
+
 struct AbortRequest {
   static constexpr std::uint16_t kType = 0x053a;
   pmix::Proc proc;
@@ -375,6 +428,18 @@ struct TaskNotice {
   template <class A>
   void Fields(A& a) {
     a(nspace, rank, text);
+  }
+};
+
+// Head -> members: tell the tasks of `targets` here of a PMIx event about `source`.
+struct NamespaceEvent {
+  static constexpr std::uint16_t kType = 0x0543;
+  pmix::PmixStatus event = 0;
+  pmix::Proc source;
+  std::vector<std::string> targets;
+  template <class A>
+  void Fields(A& a) {
+    a(event, source, targets);
   }
 };
 

@@ -33,6 +33,13 @@ void SlotMap::Give(std::uint32_t member, const std::vector<std::uint16_t>& cores
   for (const std::uint16_t core : cores) it->second.used.erase(core);
 }
 
+bool SlotMap::AnyUsed(std::uint32_t member, const std::vector<std::uint16_t>& cores) const {
+  const auto it = nodes_.find(member);
+  return it != nodes_.end() && std::any_of(cores.begin(), cores.end(), [&](std::uint16_t core) {
+           return it->second.used.contains(core);
+         });
+}
+
 std::size_t SlotMap::free(std::uint32_t member) const {
   const auto it = nodes_.find(member);
   if (it == nodes_.end()) return 0;
@@ -91,7 +98,56 @@ Result<std::map<std::string, std::uint32_t>> ParseHosts(const std::vector<std::s
 }
 
 bool InModule(const wire::Member& member, const std::string& module) {
-  return module.empty() || member.module_name == module || member.module_kind == module;
+  return module.empty() || member.module_name == module || member.module_kind == module ||
+         fmt::format("{}", member.module) == module;
+}
+
+// The members that a command may use, and how many of its tasks each may take at most.
+Result<std::vector<std::pair<std::uint32_t, std::uint32_t>>> RoomOf(const SpawnNeed& need,
+                                                                    const SlotMap& slots) {
+  MSA_ASSIGN_OR_RETURN(const auto limits, ParseHosts(need.hosts));
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> room;
+  for (const std::uint32_t index : slots.members()) {
+    const wire::Member& member = *slots.member(index);
+    if (!InModule(member, need.module)) continue;
+    std::uint32_t most = need.per_node == 0 ? kUnlimited : need.per_node;
+    if (!limits.empty()) {
+      const auto limit = limits.find(member.node);
+      if (limit == limits.end()) continue;
+      most = std::min(most, limit->second);
+    }
+    most = static_cast<std::uint32_t>(std::min<std::size_t>(most, slots.free(index)));
+    if (most > 0) room.emplace_back(index, most);
+  }
+  return room;
+}
+
+// How many tasks each of `nodes` nodes takes: even, the first ones one more.
+std::uint32_t EvenShare(const SpawnNeed& need, std::uint32_t node) {
+  return need.ntasks / need.nodes + (node < need.ntasks % need.nodes ? 1 : 0);
+}
+
+// Takes slots for what fits of `need`; returns how many tasks do.
+std::uint32_t TakeRoom(const SpawnNeed& need,
+                       const std::vector<std::pair<std::uint32_t, std::uint32_t>>& room, SlotMap& slots,
+                       SpawnPlace& place, std::uint32_t& nodes_used) {
+  std::uint32_t placed = 0;
+  for (const auto& [index, most] : room) {
+    std::uint32_t tasks = std::min(most, need.ntasks - placed);
+    if (need.nodes > 0) {
+      if (nodes_used == need.nodes) break;
+      tasks = EvenShare(need, nodes_used);
+      if (most < tasks) continue;
+    }
+    if (tasks == 0) break;
+    ++nodes_used;
+    placed += tasks;
+    for (; tasks > 0; --tasks) {
+      place.rank_member.push_back(index);
+      place.rank_cores.push_back(slots.Take(index, 1));
+    }
+  }
+  return placed;
 }
 
 }  // namespace
@@ -101,28 +157,19 @@ Result<SpawnDecision> PlaceSpawn(const std::vector<SpawnNeed>& needs, SlotMap& s
   SlotMap trial = slots;
   for (std::size_t i = 0; i < needs.size(); ++i) {
     const SpawnNeed& need = needs[i];
-    MSA_ASSIGN_OR_RETURN(auto limits, ParseHosts(need.hosts));
-    std::uint32_t left = need.ntasks;
-    for (const std::uint32_t index : trial.members()) {
-      const wire::Member& member = *trial.member(index);
-      if (!InModule(member, need.module)) continue;
-      std::uint32_t room = kUnlimited;
-      if (!limits.empty()) {
-        const auto limit = limits.find(member.node);
-        if (limit == limits.end()) continue;
-        room = limit->second;
-      }
-      for (; left > 0 && room > 0 && trial.free(index) > 0; --left, --room) {
-        decision.place.rank_member.push_back(index);
-        decision.place.rank_cores.push_back(trial.Take(index, 1));
-      }
+    MSA_ASSIGN_OR_RETURN(const auto room, RoomOf(need, trial));
+    std::uint32_t nodes_used = 0;
+    const std::uint32_t placed = TakeRoom(need, room, trial, decision.place, nodes_used);
+    if (placed == need.ntasks) continue;
+    decision.shortage = {i, need.ntasks - placed, placed, {}, need.module, 0, need.per_node};
+    if (need.nodes > 0) {
+      decision.shortage.more_nodes = need.nodes - nodes_used;
+      decision.shortage.slots_per_node = EvenShare(need, nodes_used);
     }
-    if (left > 0) {
-      decision.shortage = {i, left, need.ntasks - left, {}, need.module};
-      for (const auto& [name, limit] : limits) decision.shortage.nodes.push_back(name);
-      decision.place = {};
-      return decision;
-    }
+    MSA_ASSIGN_OR_RETURN(const auto limits, ParseHosts(need.hosts));
+    for (const auto& [name, limit] : limits) decision.shortage.nodes.push_back(name);
+    decision.place = {};
+    return decision;
   }
   slots = std::move(trial);
   decision.fits = true;

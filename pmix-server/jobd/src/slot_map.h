@@ -24,6 +24,7 @@ class SlotMap {
   std::vector<std::uint16_t> Take(std::uint32_t member, std::size_t count);
   void Give(std::uint32_t member, const std::vector<std::uint16_t>& cores);
 
+  bool AnyUsed(std::uint32_t member, const std::vector<std::uint16_t>& cores) const;
   std::size_t free(std::uint32_t member) const;
   std::size_t free() const;
   std::size_t total() const;
@@ -42,7 +43,9 @@ class SlotMap {
 struct SpawnNeed {
   std::uint32_t ntasks = 1;
   std::vector<std::string> hosts;  // only these nodes; "NODE" or "NODE:N", at most N tasks there; empty: any
-  std::string module;              // name or kind; empty: any
+  std::string module;              // name, kind or id; empty: any
+  std::uint32_t nodes = 0;         // spread evenly over exactly so many; 0: as few as hold them
+  std::uint32_t per_node = 0;      // at most so many tasks on a node; 0: as the slots allow
 };
 
 struct SpawnPlace {
@@ -56,6 +59,8 @@ struct SpawnShortage {
   std::uint32_t fits = 0;          // tasks of it that would fit
   std::vector<std::string> nodes;  // it is restricted to these
   std::string module;
+  std::uint32_t more_nodes = 0;      // with SpawnNeed::nodes: on exactly so many further nodes
+  std::uint32_t slots_per_node = 0;  // of the missing slots, at most so many on a node; 0: any
 };
 
 struct SpawnDecision {

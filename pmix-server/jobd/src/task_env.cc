@@ -22,12 +22,28 @@ class Lines {
     else
       lines_[it->second] = line;
   }
+  std::string Get(const std::string& name) const {
+    const auto it = at_.find(name);
+    return it == at_.end() ? std::string() : lines_[it->second].substr(name.size() + 1);
+  }
   std::vector<std::string> Take() { return std::move(lines_); }
 
  private:
   std::vector<std::string> lines_;
   std::unordered_map<std::string, std::size_t> at_;
 };
+
+// `library` first, each once: a spawned child inherits its parent's list.
+std::string Preloads(const std::string& library, const std::string& inherited) {
+  std::string list = library;
+  for (std::size_t begin = 0; begin < inherited.size();) {
+    const std::size_t end = std::min(inherited.find_first_of(": ", begin), inherited.size());
+    const std::string entry = inherited.substr(begin, end - begin);
+    if (!entry.empty() && entry != library) list += ":" + entry;
+    begin = end + 1;
+  }
+  return list;
+}
 
 // What names another launch: an outer job's, or the parent's in a spawn.
 bool IsForeign(const std::string& line) {
@@ -37,7 +53,8 @@ bool IsForeign(const std::string& line) {
                                                 "MSA_COMPONENT=",      "MSA_RANK=",
                                                 "MSA_LOCAL_RANK=",     "MSA_WORLD_SIZE=",
                                                 "MSA_NODELIST=",       "MSA_JOB_SOCKET=",
-                                                "MSA_JOBD_COOKIE=",    "PSP_MSA_MODULE_ID=",
+                                                "MSA_JOBD_COOKIE=",    "MSA_PARENT_NAMESPACE=",
+                                                "MSA_SPAWN_TICKET=",   "PSP_MSA_MODULE_ID=",
                                                 "PMIX_NAMESPACE=",     "PMIX_RANK=",
                                                 "PMIX_SERVER_",        "PMIX_HOSTNAME=",
                                                 "PMIX_SECURITY_MODE=", "PMIX_BFROP_BUFFER_TYPE=",
@@ -78,6 +95,8 @@ std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& o) {
   lines.Put(fmt::format("PMI_SIZE={}", o.world_size));
   lines.Put(fmt::format("MPI_LOCALRANKID={}", o.local_rank));
   lines.Put(fmt::format("MPI_LOCALNRANKS={}", o.local_size));
+  if (!o.parent_nspace.empty()) lines.Put("MSA_PARENT_NAMESPACE=" + o.parent_nspace);
+  if (!o.mpi_library.empty()) lines.Put("LD_PRELOAD=" + Preloads(o.mpi_library, lines.Get("LD_PRELOAD")));
   Lines all;
   for (const std::string& line : pmix::OpenMpiEnvironment(lines.Take(), o.open_mpi)) all.Put(line);
   for (const std::string& line : o.pmix) all.Put(line);

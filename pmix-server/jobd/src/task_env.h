@@ -25,6 +25,8 @@ struct TaskEnvironmentOptions {
   std::vector<std::string> nodes;  // of the job
   std::string job_socket;
   int pmi_fd = -1;                // where the task finds the PMI-1 server
+  std::string parent_nspace;      // of a spawn; empty: a step
+  std::string mpi_library;        // put first into LD_PRELOAD; empty: none
   std::vector<std::string> pmix;  // of PmixHost::ClientEnvironment, over everything
   pmix::OpenMpiEnvironmentOptions open_mpi;
 };

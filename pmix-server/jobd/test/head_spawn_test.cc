@@ -119,7 +119,7 @@ TEST_F(HeadSpawnTest, ALoanIsUsedOnceItsNodeHasJoinedAndReleasedAfterwards) {
   wire::Member lent = Node(2, "bn1", 4);
   lent.grant = GrantId(5);
   FromController(wire::MembersChanged{Epoch(2), {Node(0, "cn0", 2), Node(1, "bn0", 4), lent}, {}});
-  FromController(wire::GrantAnswer{1, GrantId(5), Epoch(2), {2}, {}});
+  FromController(wire::GrantAnswer{1, GrantId(5), Epoch(2), {2}, {}, 4, {{2, {0, 1, 2, 3}}}});
   EXPECT_TRUE(Told<NamespaceRegister>(1).empty());
   joined.insert(2);
   head->OnMemberJoined(2);
@@ -153,7 +153,7 @@ TEST_F(HeadSpawnTest, ALoanWhoseNodeDoesNotComeIsRefusedAndReleased) {
   wire::Member lent = Node(2, "bn1", 4);
   lent.grant = GrantId(5);
   FromController(wire::MembersChanged{Epoch(2), {Node(0, "cn0", 2), Node(1, "bn0", 4), lent}, {}});
-  FromController(wire::GrantAnswer{1, GrantId(5), Epoch(2), {2}, {}});
+  FromController(wire::GrantAnswer{1, GrantId(5), Epoch(2), {2}, {}, 4, {{2, {0, 1, 2, 3}}}});
   Advance(Millis(10'100));
   EXPECT_EQ(Told<SpawnReply>(0).at(0).status, pmix::kPmixErrTimeout);
   EXPECT_FALSE(ToldController<wire::GrantRelease>().empty());
@@ -219,6 +219,58 @@ TEST_F(HeadSpawnTest, ACancelledJobRefusesItsSpawns) {
   EXPECT_EQ(Told<SpawnReply>(0).size(), 1u);
   From(0, Ask(1), 12);
   EXPECT_EQ(Told<SpawnReply>(0).size(), 2u);
+}
+
+TEST_F(HeadSpawnTest, ASpawnWaitsForChildrenThatAreJustLeaving) {
+  BeginRunning({0});
+  Spawned(5, "msa.7.1.0.1", {0, 1});
+  From(0, NamespacesLinked{{"msa.7.1.0", "msa.7.1.0.1"}, false});
+  said.clear();
+  From(0, Ask(5), 12);
+  FromController(
+      wire::GrantAnswer{ToldController<wire::GrantAsk>().at(0).request, GrantId(0), Epoch(1), {}, "none"});
+  EXPECT_TRUE(Told<SpawnReply>(0).empty());
+  for (std::uint32_t rank = 0; rank < 5; ++rank) End(rank == 0 ? 0 : 1, rank, 0, "msa.7.1.0.1");
+  ASSERT_EQ(Told<NamespaceRegister>(1).size(), 1u);
+  EXPECT_EQ(Told<NamespaceRegister>(1)[0].spec.nspace, "msa.7.1.0.2");
+}
+
+TEST_F(HeadSpawnTest, ASpawnDoesNotWaitForEverForChildrenThatStay) {
+  BeginRunning({0});
+  Spawned(5, "msa.7.1.0.1", {0, 1});
+  From(0, NamespacesLinked{{"msa.7.1.0", "msa.7.1.0.1"}, false});
+  said.clear();
+  From(0, Ask(5), 12);
+  FromController(
+      wire::GrantAnswer{ToldController<wire::GrantAsk>().at(0).request, GrantId(0), Epoch(1), {}, "none"});
+  Advance(Millis(1'001));
+  EXPECT_EQ(Told<SpawnReply>(0).at(0).status, pmix::kPmixErrOutOfResource);
+}
+
+TEST_F(HeadSpawnTest, CoresLentOnAnOwnNodeAreUsedAndGivenBack) {
+  BeginRunning({0, 0, 1, 1, 1, 1});
+  From(0, Ask(2), 11);
+  wire::Member more = Node(0, "cn0", 4);
+  FromController(wire::MembersChanged{Epoch(2), {more, Node(1, "bn0", 4)}, {}});
+  FromController(wire::GrantAnswer{1, GrantId(5), Epoch(2), {0}, {}, 2, {{0, {2, 3}}}});
+  Ready("msa.7.1.0.1");
+  Started("msa.7.1.0.1", {0, 0});
+  EXPECT_EQ(Told<SpawnReply>(0).at(0).status, pmix::kPmixSuccess);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) End(0, rank, 0, "msa.7.1.0.1");
+  ASSERT_EQ(ToldController<wire::GrantRelease>().size(), 1u);
+  EXPECT_EQ(head->slots().free(), 0u) << "nobody uses them until the controller has them back";
+  FromController(wire::MembersChanged{Epoch(3), {Node(0, "cn0", 2), Node(1, "bn0", 4)}, {}});
+  EXPECT_EQ(head->slots().total(), 6u);
+}
+
+TEST_F(HeadSpawnTest, TheJobsCodeIsThatOfTheChildThatFailed) {
+  BeginRunning({0});
+  Spawned(1, "msa.7.1.0.1", {0});
+  From(0, AbortRequest{{"msa.7.1.0.1", 0}, 9, "N/A", {}});
+  From(0, TaskEnded{"msa.7.1.0.1", {Rank(0), 0, "cn0", 0, SIGTERM, false}, true, false, false, {}});
+  From(0, TaskEnded{"msa.7.1.0", {Rank(0), 0, "cn0", 0, SIGTERM, false}, true, false, false, {}});
+  ASSERT_TRUE(head->ended());
+  EXPECT_EQ(ToldController<wire::JobExit>()[0].exit_code, 9);
 }
 
 }  // namespace

@@ -19,14 +19,18 @@ class JobSocketTest : public ::testing::Test {
     char path[] = "/tmp/msasockXXXXXX";
     directory_ = ::mkdtemp(path);
     loop_ = std::move(*EventLoop::Create());
-    socket_ = std::move(*JobSocket::Create(
-        *loop_, directory_ + "/job.sock",
-        [this](const wire::TaskHello& hello) -> Result<wire::TaskWelcome> {
-          if (!has_job_) return Error(Code::kFailedPrecondition, "no job");
-          return wire::TaskWelcome{wire::kProtocolVersion, JobId(7), StepId(0), "cn0",
-                                   hello.nspace.empty() ? 1u : 4u};
-        },
-        [this](const std::string& text) { log_ += text; }));
+    socket_ = std::move(
+        *JobSocket::Create(*loop_, directory_ + "/job.sock",
+                           {[this](const wire::TaskHello& hello) -> Result<wire::TaskWelcome> {
+                              if (!has_job_) return Error(Code::kFailedPrecondition, "no job");
+                              return wire::TaskWelcome{wire::kProtocolVersion, JobId(7), StepId(0), "cn0",
+                                                       hello.nspace.empty() ? 1u : 4u};
+                            },
+                            [this](std::uint64_t, const wire::TaskHello& task, const wire::Frame& frame) {
+                              log_ += fmt::format("{} sent {:#x}; ", task.nspace, frame.type);
+                            },
+                            [this](std::uint64_t) { log_ += "gone; "; }},
+                           [this](const std::string& text) { log_ += text; }));
   }
   ~JobSocketTest() override {
     client_.reset();

@@ -226,6 +226,8 @@ void JobdHarness::OnFrame(Node& node, const wire::Frame& frame) {
       return OnGrantAsk(*wire::Decode<wire::GrantAsk>(frame.payload));
     case wire::GrantRelease::kType:
       return OnRelease(wire::Decode<wire::GrantRelease>(frame.payload)->grant.value);
+    case wire::GrantWithdraw::kType:
+      return;  // its grant, if any, is released
     case wire::MemberFailed::kType:
       return failures.push_back(*wire::Decode<wire::MemberFailed>(frame.payload));
     case wire::JobExit::kType:
@@ -301,6 +303,8 @@ void JobdHarness::OnGrantAsk(const wire::GrantAsk& ask) {
     answer.grant = GrantId(node.grant);
     answer.epoch = Epoch(epoch_);
     answer.members = {node.index};
+    for (const wire::Member& member : launch.members)
+      if (member.index == node.index) answer.shares = {{node.index, member.cores}};
     break;
   }
   if (answer.grant.value == 0) answer.reason = fmt::format("no free node has {} slots", ask.slots);

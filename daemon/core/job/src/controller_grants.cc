@@ -10,6 +10,8 @@ constexpr Millis kLeaveWait{2000};
 // Shares of grants given back, kept for `job show`. A job that spawns 10,000 times must not write a growing
 // record.
 constexpr std::size_t kMaxPastShares = 256;
+// Ten years: keeps sums of times from outside in range.
+constexpr std::int64_t kMaxTimeMs = 10LL * 366 * 24 * 3600 * 1000;
 
 }  // namespace
 
@@ -29,7 +31,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantAsk& m
     if (waiting.job == job.record.id && waiting.ask.request == m.request) return;
   if (job.record.state == JobState::kEnding) return AnswerAsk(job, m.request, nullptr, "the job is ending");
   if (m.slots == 0) return AnswerAsk(job, m.request, nullptr, "0 slots asked; ask for at least 1");
-  const auto refusal = TryGrant(job, m);
+  const auto refusal = TryGrant(job, m, Sizes::kFirst);
   if (!refusal) return;
   Instant deadline = now;
   // A week: beyond any wait that makes sense, below what overflows.
@@ -37,22 +39,32 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantAsk& m
     deadline += Millis(std::clamp<std::int64_t>(m.wait_ms, 0, 7 * 24 * 3600 * 1000LL));
   // The job's own last grant has just ended: it is refused for want of nodes, not for a race with itself.
   deadline = std::max(deadline, refusal->leaving_until);
-  if (deadline <= now) return AnswerAsk(job, m.request, nullptr, refusal->reason);
+  if (deadline <= now) {
+    if (m.alternatives.empty() || TryGrant(job, m, Sizes::kAll))
+      AnswerAsk(job, m.request, nullptr, refusal->reason);
+    return;
+  }
   asks.push_back({job.record.id, m, deadline, refusal->reason});
   WakeAt(deadline);
 }
 
-std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, const wire::GrantAsk& ask) {
+std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, const wire::GrantAsk& ask,
+                                                                    Sizes sizes) {
   DynamicRequest request;
   request.job = job.record.id;
   request.slots = ask.slots;
   request.nodes = ask.nodes;
   request.module = ask.module;
+  request.slots_per_node = ask.slots_per_node;
+  request.nodes_exactly = ask.nodes_exactly;
+  if (sizes == Sizes::kAll) request.alternatives = ask.alternatives;
   if (job.record.spec.time_limit_s > 0)
     request.until = job.record.placed_at + Millis(std::int64_t{1000} * job.record.spec.time_limit_s);
+  if (ask.time_ms > 0)
+    request.until = std::min(request.until, now + Millis(std::min(ask.time_ms, kMaxTimeMs)));
   for (const wire::Member& member : job.record.members)
     if (const Node* node = FindNode(member.node))
-      request.avoid.push_back(static_cast<std::uint32_t>(node->index));
+      request.own.push_back(static_cast<std::uint32_t>(node->index));
   std::erase_if(leaving, [this](const auto& entry) { return entry.second <= now; });
   Refusal refusal;
   for (const auto& [who, until] : leaving) {
@@ -73,6 +85,20 @@ std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, co
   return refusal;
 }
 
+wire::Member Controller::Impl::NewMember(Job& job, const Node& node, const Module& module, GrantId grant) {
+  wire::Member member;
+  member.index = job.record.next_member++;
+  member.node = node.spec->name;
+  member.module = module.id;
+  member.module_name = module.name;
+  member.module_kind = module.kind;
+  member.grant = grant;
+  member.oversubscribed = Oversubscribed(node);
+  member.address = AddressOn(node, job.record);
+  return member;
+}
+
+// Cores of nodes that the job has already extend its members there; other nodes become members.
 void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement) {
   JobRecord& record = job.record;
   last_grant = GrantId(last_grant.value + 1);
@@ -84,29 +110,28 @@ void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement
   grant.since = now;
   record.epoch = Epoch(record.epoch.value + 1);
   grant.epoch = record.epoch;
+  std::vector<std::uint32_t> fresh;
   for (const NodeShare& share : placement) {
     const Node& node = nodes[share.node];
     const Module* module = topology.FindModule(node.spec->module);
-    wire::Member member;
-    member.index = record.next_member++;
-    member.node = node.spec->name;
-    member.module = module->id;
-    member.module_name = module->name;
-    member.module_kind = module->kind;
-    member.cores = share.cores;
-    member.grant = grant.id;
-    member.oversubscribed = Oversubscribed(node);
-    member.address = AddressOn(node, record);
-    grant.members.push_back(member.index);
+    const wire::Member* held = record.MemberOn(node.spec->name);
+    const std::uint32_t index = held != nullptr ? held->index : record.next_member;
+    if (held == nullptr) {
+      fresh.push_back(index);
+      record.members.push_back(NewMember(job, node, *module, grant.id));
+    }
+    auto& cores = record.FindMember(index)->cores;
+    cores.insert(cores.end(), share.cores.begin(), share.cores.end());
+    std::sort(cores.begin(), cores.end());
+    grant.members.push_back(index);
     record.allocations.push_back(
-        {member.node, module->name, 0, share.cores, 0, share.memory, share.gpus, grant.id, member.index});
-    record.members.push_back(std::move(member));
+        {node.spec->name, module->name, 0, share.cores, 0, share.memory, share.gpus, grant.id, index, false});
   }
   grants.emplace(grant.id, grant);
   Put(job);
   Emit(effect::PutGrant{grant});
-  SendStart(job, grant.members, false);
-  SendMembership(job, "", grant.members);
+  SendStart(job, fresh, false);
+  SendMembership(job, "", fresh);
   AnswerAsk(job, ask.request, &grant, "");
   Change(job);
 }
@@ -119,6 +144,11 @@ void Controller::Impl::AnswerAsk(const Job& job, std::uint64_t request, const Gr
     answer.grant = grant->id;
     answer.epoch = grant->epoch;
     answer.members = grant->members;
+    for (const Allocation& share : job.record.allocations) {
+      if (share.grant != grant->id || share.given_back) continue;
+      answer.shares.push_back({share.member, share.cores});
+      answer.slots += static_cast<std::uint32_t>(share.cores.size());
+    }
   } else {
     answer.reason = grant != nullptr ? "the grant was released already" : refusal;
   }
@@ -139,7 +169,7 @@ void Controller::Impl::RetryAsks() {
     const bool over = job == nullptr || !active.contains(it->job) || job->record.state == JobState::kEnding;
     bool lent = false;
     if (!over) {
-      const auto refusal = TryGrant(*job, it->ask);
+      const auto refusal = TryGrant(*job, it->ask, it->deadline <= now ? Sizes::kAll : Sizes::kFirst);
       lent = !refusal;
       if (refusal) it->reason = refusal->reason;
     }
@@ -156,22 +186,50 @@ void Controller::Impl::RetryAsks() {
   }
 }
 
+// Nobody waits for it any more. What was lent meanwhile is given back.
+void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantWithdraw& m) {
+  std::erase_if(asks, [&](const WaitingAsk& waiting) {
+    return waiting.job == job.record.id && waiting.ask.request == m.request;
+  });
+  GrantRecord* grant = FindGrant(job.record.id, job.record.incarnation, m.request);
+  if (grant != nullptr && !grant->released) ReleaseGrant(job, *grant, true);
+}
+
 void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantRelease& m) {
   const auto it = grants.find(m.grant);
   if (it == grants.end() || it->second.job != job.record.id || it->second.released) return;
   ReleaseGrant(job, it->second, true);
 }
 
+// The node leaves the job with its last share.
+void Controller::Impl::GiveBack(Job& job, Allocation& share, bool quit_daemon) {
+  JobRecord& record = job.record;
+  share.given_back = true;
+  wire::Member* member = record.FindMember(share.member);
+  if (member == nullptr) return;
+  const auto other =
+      std::find_if(record.allocations.begin(), record.allocations.end(),
+                   [&](const Allocation& a) { return a.member == share.member && !a.given_back; });
+  if (other != record.allocations.end()) {
+    if (member->grant == share.grant) member->grant = other->grant;
+    std::erase_if(member->cores, [&](std::uint16_t core) {
+      return std::find(share.cores.begin(), share.cores.end(), core) != share.cores.end();
+    });
+    return;
+  }
+  if (quit_daemon) {
+    Emit(effect::SendQuitJob{member->node, record.id, record.incarnation,
+                             fmt::format("grant {} was released", share.grant)});
+    leaving[{member->node, record.id, record.incarnation}] = now + kLeaveWait;
+  }
+  std::erase_if(record.members, [&](const wire::Member& m) { return m.index == share.member; });
+}
+
 void Controller::Impl::ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daemons) {
   JobRecord& record = job.record;
   grant.released = true;
-  for (const wire::Member& member : record.members) {
-    if (member.grant != grant.id || !quit_daemons) continue;
-    Emit(effect::SendQuitJob{member.node, record.id, record.incarnation,
-                             fmt::format("grant {} was released", grant.id)});
-    leaving[{member.node, record.id, record.incarnation}] = now + kLeaveWait;
-  }
-  std::erase_if(record.members, [&](const wire::Member& m) { return m.grant == grant.id; });
+  for (Allocation& share : record.allocations)
+    if (share.grant == grant.id && !share.given_back) GiveBack(job, share, quit_daemons);
   if (record.allocations.size() > kMaxPastShares)
     std::erase_if(record.allocations, [&](const Allocation& share) { return share.grant == grant.id; });
   record.epoch = Epoch(record.epoch.value + 1);

@@ -85,6 +85,7 @@ class Controller::Impl {
   void OnMessage(Job& job, const std::string& node, wire::NamespaceReport& m);
   void OnMessage(Job& job, const std::string& node, wire::GrantAsk& m);
   void OnMessage(Job& job, const std::string& node, wire::GrantRelease& m);
+  void OnMessage(Job& job, const std::string& node, wire::GrantWithdraw& m);
   void OnMessage(Job& job, const std::string& node, wire::JobExit& m);
   void OnMessage(Job& job, const std::string& node, wire::MemberFailed& m);
 
@@ -136,11 +137,15 @@ class Controller::Impl {
     Instant leaving_until;
   };
   // nullopt: lent.
-  std::optional<Refusal> TryGrant(Job& job, const wire::GrantAsk& ask);
+  // kFirst: the number asked; kAll: also its alternatives.
+  enum class Sizes { kFirst, kAll };
+  std::optional<Refusal> TryGrant(Job& job, const wire::GrantAsk& ask, Sizes sizes);
   std::string AddressOn(const Node& node, const JobRecord& record) const;
   void Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement);
   void AnswerAsk(const Job& job, std::uint64_t request, const GrantRecord* grant, const std::string& refusal);
   void SendMembership(const Job& job, const std::string& reason, const std::vector<std::uint32_t>& except);
+  wire::Member NewMember(Job& job, const Node& node, const Module& module, GrantId grant);
+  void GiveBack(Job& job, Allocation& share, bool quit_daemon);
   void ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daemons);
   GrantRecord* FindGrant(JobId job, Incarnation incarnation, std::uint64_t request);
 

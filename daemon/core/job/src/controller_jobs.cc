@@ -340,14 +340,13 @@ void Controller::Impl::LoseMember(Job& job, std::uint32_t index, const std::stri
                         .reason = reason});
   std::erase_if(record.members, [&](const wire::Member& m) { return m.index == index; });
   record.epoch = Epoch(record.epoch.value + 1);
-  if (lost.grant.value != 0) {
-    const auto grant = grants.find(lost.grant);
-    const bool last = std::none_of(record.members.begin(), record.members.end(),
-                                   [&](const auto& m) { return m.grant == lost.grant; });
-    if (grant != grants.end() && last) {
-      grant->second.released = true;
-      Emit(effect::PutGrant{grant->second});
-    }
+  for (Allocation& share : record.allocations) {
+    if (share.member != index || share.given_back) continue;
+    share.given_back = share.grant.value != 0;
+    const auto grant = grants.find(share.grant);
+    if (grant == grants.end() || grant->second.released || record.HoldsShareOf(share.grant)) continue;
+    grant->second.released = true;
+    Emit(effect::PutGrant{grant->second});
   }
   Put(job);
   SendMembership(job, reason, {});

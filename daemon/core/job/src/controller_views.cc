@@ -27,7 +27,7 @@ ClusterView Controller::Impl::View() const {
 Placement Controller::Impl::HeldBy(const Job& job) const {
   Placement held;
   for (const Allocation& share : job.record.allocations) {
-    if (job.record.FindMember(share.member) == nullptr) continue;  // given back or lost
+    if (share.given_back || job.record.FindMember(share.member) == nullptr) continue;  // or lost
     const Node* node = FindNode(share.node);
     if (node == nullptr) continue;
     held.push_back({share.component, static_cast<std::uint32_t>(node->index), share.cores, share.tasks,

@@ -23,6 +23,8 @@ Result<JobdMessage> DecodeJobdMessage(std::uint16_t type, std::string_view paylo
       return DecodeAs<wire::GrantAsk>(payload);
     case wire::GrantRelease::kType:
       return DecodeAs<wire::GrantRelease>(payload);
+    case wire::GrantWithdraw::kType:
+      return DecodeAs<wire::GrantWithdraw>(payload);
     case wire::JobExit::kType:
       return DecodeAs<wire::JobExit>(payload);
     case wire::MemberFailed::kType:

@@ -1,6 +1,7 @@
 #include "msa/job/records.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace msa {
 
@@ -38,6 +39,16 @@ const wire::Member* JobRecord::MemberOn(std::string_view node) const {
   const auto it =
       std::find_if(members.begin(), members.end(), [&](const wire::Member& m) { return m.node == node; });
   return it == members.end() ? nullptr : &*it;
+}
+
+wire::Member* JobRecord::FindMember(std::uint32_t index) {
+  return const_cast<wire::Member*>(std::as_const(*this).FindMember(index));
+}
+
+bool JobRecord::HoldsShareOf(GrantId grant) const {
+  return std::any_of(allocations.begin(), allocations.end(), [&](const Allocation& share) {
+    return share.grant == grant && !share.given_back && FindMember(share.member) != nullptr;
+  });
 }
 
 }  // namespace msa

@@ -185,5 +185,83 @@ TEST_F(ControllerGrant, GrantsOutliveTheController) {
   EXPECT_EQ(h.CoresUsed(), 1u);
 }
 
+TEST_F(ControllerGrant, ASmallerAlternativeIsLentWhenTheNumberAskedIsNotFree) {
+  h.MustRun(Harness::Spec("booster", 12));
+  h.Clear();
+  wire::GrantAsk ask{1, 8, {}, "booster", 0};
+  ask.alternatives = {6, 4, 2};
+  h.FromHead(id, ask);
+  const wire::GrantAnswer answer = Answer();
+  EXPECT_NE(answer.grant, GrantId(0));
+  EXPECT_EQ(answer.slots, 4u) << "16 exist, 12 are taken";
+}
+
+TEST_F(ControllerGrant, AlternativesAreTakenWhenTheWaitIsOverOnly) {
+  h.MustRun(Harness::Spec("booster", 12));
+  h.Clear();
+  wire::GrantAsk ask{1, 8, {}, "booster", 5000};
+  ask.alternatives = {4};
+  h.FromHead(id, ask);
+  EXPECT_TRUE(h.ToJobd<wire::GrantAnswer>().empty());
+  h.Live(Millis(5500));
+  EXPECT_EQ(Answer().slots, 4u);
+}
+
+TEST_F(ControllerGrant, AWithdrawnAskIsNotAnsweredAndItsLoanIsTakenBack) {
+  Ask(1, 8);
+  EXPECT_EQ(h.CoresUsed(), 9u);
+  h.Clear();
+  h.FromHead(id, wire::GrantWithdraw{1});
+  EXPECT_EQ(h.CoresUsed(), 1u);
+  const JobId other = h.MustRun(Harness::Spec("booster", 16));
+  h.Clear();
+  Ask(2, 8, "booster", 60'000);
+  h.FromHead(id, wire::GrantWithdraw{2});
+  h.End(other);
+  EXPECT_TRUE(h.ToJobd<wire::GrantAnswer>().empty());
+  EXPECT_EQ(h.CoresUsed(), 1u);
+}
+
+TEST_F(ControllerGrant, SlotsAreSpreadOverExactlyTheNodesAsked) {
+  wire::GrantAsk ask{1, 4, {}, "booster", 0};
+  ask.nodes_exactly = 2;
+  ask.slots_per_node = 2;
+  h.FromHead(id, ask);
+  EXPECT_EQ(Answer().members.size(), 2u);
+  EXPECT_EQ(h.CoresUsed(), 5u);
+}
+
+TEST_F(ControllerGrant, FreeCoresOfTheJobsOwnNodeAreLentAndGivenBack) {
+  Ask(1, 2, "cluster");
+  wire::GrantAnswer answer = Answer();
+  EXPECT_EQ(answer.members, std::vector<std::uint32_t>{0});
+  ASSERT_EQ(answer.shares.size(), 1u);
+  EXPECT_EQ(answer.shares[0].cores, (std::vector<std::uint16_t>{1, 2}));
+  EXPECT_TRUE(h.Sent<effect::SendStartJob>().empty()) << "its job daemon is there already";
+  EXPECT_EQ(h.CoresUsed(), 3u);
+  EXPECT_EQ(h.ToJobd<wire::MembersChanged>("cn0").at(0).members.at(0).cores.size(), 3u);
+  h.Clear();
+  h.FromHead(id, wire::GrantRelease{answer.grant});
+  EXPECT_TRUE(h.Sent<effect::SendQuitJob>().empty());
+  EXPECT_EQ(h.CoresUsed(), 1u);
+  EXPECT_EQ(h.State(id), JobState::kRunning);
+}
+
+TEST_F(ControllerGrant, ANodeLentTwiceStaysUntilItsLastGrantEnds) {
+  Ask(1, 2, "booster");
+  const GrantId first = Answer().grant;
+  h.Clear();
+  Ask(2, 3, "booster");
+  const wire::GrantAnswer second = Answer();
+  EXPECT_EQ(second.members, std::vector<std::uint32_t>{1}) << "the node that the job has already";
+  h.Clear();
+  h.FromHead(id, wire::GrantRelease{first});
+  EXPECT_TRUE(h.Sent<effect::SendQuitJob>().empty());
+  EXPECT_EQ(h.CoresUsed(), 4u);
+  h.FromHead(id, wire::GrantRelease{second.grant});
+  EXPECT_EQ(h.Sent<effect::SendQuitJob>().size(), 1u);
+  EXPECT_EQ(h.CoresUsed(), 1u);
+}
+
 }  // namespace
 }  // namespace msa

@@ -67,6 +67,7 @@ class Lender {
       const auto& avoid = request_.avoid;
       if (node.cores == 0 || !planner_.placer().usable(node.node)) continue;
       if (std::find(avoid.begin(), avoid.end(), node.node) != avoid.end()) continue;
+      if (request_.slots_per_node > 0) node.cores = std::min(node.cores, request_.slots_per_node);
       nodes.push_back(node);
     }
     return nodes;
@@ -78,14 +79,46 @@ class Lender {
     return cores;
   }
 
-  std::optional<Placement> Choose(std::vector<Lendable> nodes, FreeSet free) const {
-    if (Sum(nodes) < request_.slots) return std::nullopt;
+  bool IsOwn(const Lendable& node) const {
+    return std::find(request_.own.begin(), request_.own.end(), node.node) != request_.own.end();
+  }
+
+  // The job's own nodes first, then further ones.
+  std::optional<Placement> Choose(std::vector<Lendable> nodes, FreeSet free, std::uint32_t slots) const {
+    if (Sum(nodes) < slots) return std::nullopt;
+    const auto further =
+        std::stable_partition(nodes.begin(), nodes.end(), [&](const auto& n) { return IsOwn(n); });
+    std::vector<Lendable> others(further, nodes.end());
+    nodes.erase(further, nodes.end());
+    if (request_.nodes_exactly > 0) return Spread(std::move(others), std::move(free), slots);
+    std::stable_sort(nodes.begin(), nodes.end(),
+                     [](const auto& a, const auto& b) { return a.preference < b.preference; });
+    Placement lent;
+    for (const Lendable& node : nodes) {
+      const std::uint32_t cores = std::min(slots, node.cores);
+      if (cores == 0) break;
+      lent.push_back({0, node.node, free.TakeLowest(node.node, cores), cores, Bytes(), 0});
+      slots -= cores;
+    }
+    if (slots > 0) {
+      const auto rest = ChooseFurther(std::move(others), std::move(free), slots);
+      if (!rest) return std::nullopt;
+      lent.insert(lent.end(), rest->begin(), rest->end());
+    }
+    std::sort(lent.begin(), lent.end(),
+              [](const NodeShare& a, const NodeShare& b) { return a.node < b.node; });
+    return lent;
+  }
+
+  std::optional<Placement> ChooseFurther(std::vector<Lendable> nodes, FreeSet free,
+                                         std::uint32_t slots) const {
+    if (Sum(nodes) < slots) return std::nullopt;
     // One module alone, the most preferred that suffices, before a mixture.
     for (std::uint32_t m = 0; m < modules_.size(); ++m) {
       std::vector<Lendable> alone;
       for (const Lendable& node : nodes)
         if (node.preference == m) alone.push_back(node);
-      if (Sum(alone) < request_.slots) continue;
+      if (Sum(alone) < slots) continue;
       nodes = std::move(alone);
       break;
     }
@@ -93,7 +126,7 @@ class Lender {
       return std::tuple(a.preference, ~a.cores, a.node) < std::tuple(b.preference, ~b.cores, b.node);
     });
     Placement lent;
-    std::uint32_t left = request_.slots;
+    std::uint32_t left = slots;
     for (std::size_t i = 0; i < nodes.size() && left > 0; ++i) {
       std::size_t best = i;
       // The last node: the smallest that holds the rest.
@@ -103,6 +136,27 @@ class Lender {
       lent.push_back({0, nodes[best].node, free.TakeLowest(nodes[best].node, cores), cores, Bytes(), 0});
       left -= cores;
     }
+    std::sort(lent.begin(), lent.end(),
+              [](const NodeShare& a, const NodeShare& b) { return a.node < b.node; });
+    return lent;
+  }
+
+  // Exactly `nodes_exactly` nodes, each with an even share.
+  std::optional<Placement> Spread(std::vector<Lendable> nodes, FreeSet free, std::uint32_t slots) const {
+    const std::uint32_t count = request_.nodes_exactly;
+    if (slots < count) return std::nullopt;
+    std::sort(nodes.begin(), nodes.end(), [](const Lendable& a, const Lendable& b) {
+      return std::tuple(a.preference, ~a.cores, a.node) < std::tuple(b.preference, ~b.cores, b.node);
+    });
+    Placement lent;
+    for (const Lendable& node : nodes) {
+      if (lent.size() == count) break;
+      const auto index = static_cast<std::uint32_t>(lent.size());
+      const std::uint32_t cores = slots / count + (index < slots % count ? 1 : 0);
+      if (node.cores < cores) continue;
+      lent.push_back({0, node.node, free.TakeLowest(node.node, cores), cores, Bytes(), 0});
+    }
+    if (lent.size() < count) return std::nullopt;
     std::sort(lent.begin(), lent.end(),
               [](const NodeShare& a, const NodeShare& b) { return a.node < b.node; });
     return lent;
@@ -148,19 +202,28 @@ DynamicAnswer FindDynamic(const ClusterView& view, const std::vector<PendingJob>
   (void)planner.Run();
   Lender lender(topology, planner, request, std::move(*modules));
   const FreeSet& kept = planner.profile().FreeUntil(request.until);
-  answer.lent = request.slots == 0 ? std::nullopt : lender.Choose(lender.Free(kept), kept);
+  const std::vector<Lendable> lendable = lender.Free(kept);
+  if (request.slots > 0) answer.lent = lender.Choose(lendable, kept, request.slots);
+  for (std::size_t i = 0; i < request.alternatives.size() && !answer.lent; ++i)
+    if (request.alternatives[i] > 0) answer.lent = lender.Choose(lendable, kept, request.alternatives[i]);
   if (answer.lent) return answer;
 
-  const std::uint64_t exist = Lender::Sum(lender.Eligible());
-  answer.possible_later = request.slots > 0 && exist >= request.slots;
+  std::vector<Lendable> eligible = lender.Eligible();
+  if (request.slots_per_node > 0)
+    for (Lendable& node : eligible) node.cores = std::min(node.cores, request.slots_per_node);
+  const std::uint64_t exist = Lender::Sum(eligible);
+  answer.possible_later =
+      request.slots > 0 && exist >= request.slots && eligible.size() >= request.nodes_exactly;
   const std::vector<Lendable> free_now = lender.Free(planner.profile().free_now());
   const std::uint64_t free = Lender::Sum(free_now);
   const std::uint64_t unplanned = Lender::Sum(lender.Free(kept));
-  answer.reason =
-      fmt::format("{} slots asked {} beyond the job's own nodes, {} free on {} node{}", request.slots,
-                  lender.Where(), free, free_now.size(), free_now.size() == 1 ? "" : "s");
+  answer.reason = fmt::format("{} slot{} asked {} beyond those of the job, {} free on {} node{}",
+                              request.slots, request.slots == 1 ? "" : "s", lender.Where(), free,
+                              free_now.size(), free_now.size() == 1 ? "" : "s");
   if (unplanned < free)
     answer.reason += fmt::format(", {} of them planned for waiting jobs", free - unplanned);
+  if (request.nodes_exactly > 1)
+    answer.reason += fmt::format("; they must be spread over {} nodes", request.nodes_exactly);
   if (!answer.possible_later) {
     answer.reason += fmt::format("; only {} exist", exist);
     return answer;

@@ -71,7 +71,7 @@ TEST_F(LendingTest, ARefusalSaysWhatIsFreeWhatIsAskedAndWhenItCouldStart) {
   ASSERT_FALSE(answer.lent);
   EXPECT_TRUE(answer.possible_later);
   EXPECT_EQ(answer.reason,
-            "12 slots asked in module 'booster' beyond the job's own nodes, 8 free on 1 node; it could start "
+            "12 slots asked in module 'booster' beyond those of the job, 8 free on 1 node; it could start "
             "in about 90 s");
 }
 
@@ -107,6 +107,33 @@ TEST_F(LendingTest, LendsNoNodeThatIsAwayOrToBeAvoided) {
   view_.usable[1] = true;
   request_.avoid = {0, 1};
   EXPECT_FALSE(Find().lent);
+}
+
+TEST_F(LendingTest, FreeCoresOfTheJobsOwnNodesComeFirst) {
+  Running(2, 2, 3, kNever);
+  request_.avoid = {};
+  request_.own = {0, 2};
+  request_.slots = 6;
+  request_.module = "booster";
+  const DynamicAnswer answer = Find();
+  ASSERT_TRUE(answer.lent) << answer.reason;
+  ASSERT_EQ(answer.lent->size(), 2u);
+  EXPECT_EQ((*answer.lent)[0].node, 2u);
+  EXPECT_EQ((*answer.lent)[0].cores, (std::vector<std::uint16_t>{3, 4, 5, 6, 7}));
+  EXPECT_EQ((*answer.lent)[1].cores.size(), 1u);
+}
+
+TEST_F(LendingTest, SpreadsEvenlyOverExactlyTheNodesAsked) {
+  request_.slots = 5;
+  request_.module = "booster";
+  request_.nodes_exactly = 2;
+  const DynamicAnswer answer = Find();
+  ASSERT_TRUE(answer.lent) << answer.reason;
+  ASSERT_EQ(answer.lent->size(), 2u);
+  EXPECT_EQ((*answer.lent)[0].cores.size() + (*answer.lent)[1].cores.size(), 5u);
+  request_.nodes_exactly = 3;
+  EXPECT_FALSE(Find().lent);
+  EXPECT_FALSE(Find().possible_later);
 }
 
 }  // namespace

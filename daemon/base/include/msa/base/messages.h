@@ -77,6 +77,10 @@ enum class KillPolicy : std::uint8_t {
   kNever = 2,   // only an abort ends it
 };
 
+// What becomes of the namespaces still connected to one whose process died (`--on-child-failure`). They get
+// the PMIx event PMIX_ERR_PROC_TERM_WO_SYNC first, either way.
+enum class OnChildFailure : std::uint8_t { kKill = 0, kEvent = 1 };
+
 // One launch: a namespace.
 struct StepSpec {
   StepId step;
@@ -90,9 +94,12 @@ struct StepSpec {
   KillPolicy kill_policy = KillPolicy::kMpi;
   bool bind = true;                // bind tasks to their cores where the node is not oversubscribed
   std::uint32_t time_limit_s = 0;  // enforced by the controller; 0: none. Informational here
+  OnChildFailure on_child_failure = OnChildFailure::kKill;
+  bool mpi_library = true;  // put libmsampi into the tasks' environment
   template <class A>
   void Fields(A& a) {
-    a(step, nspace, name, apps, rank_member, env, cwd, stdio, kill_policy, bind, time_limit_s);
+    a(step, nspace, name, apps, rank_member, env, cwd, stdio, kill_policy, bind, time_limit_s,
+      on_child_failure, mpi_library);
   }
 };
 
@@ -236,6 +243,16 @@ struct ExitAck {
   }
 };
 
+// Cores of a node that were lent.
+struct GrantShare {
+  std::uint32_t member = 0;
+  std::vector<std::uint16_t> cores;
+  template <class A>
+  void Fields(A& a) {
+    a(member, cores);
+  }
+};
+
 // Answer to GrantAsk with the same `request`. On success a MembersChanged with the new nodes was sent before
 // it, and a LaunchJob without step to each of them.
 struct GrantAnswer {
@@ -245,9 +262,11 @@ struct GrantAnswer {
   Epoch epoch;                         // of the membership that contains the grant
   std::vector<std::uint32_t> members;  // indices of the nodes lent
   std::string reason;                  // of a refusal: what is free, what was asked, when it could start
+  std::uint32_t slots = 0;             // lent: GrantAsk::slots or one of its alternatives
+  std::vector<GrantShare> shares;      // what was lent: of nodes that the job had before, too
   template <class A>
   void Fields(A& a) {
-    a(request, grant, epoch, members, reason);
+    a(request, grant, epoch, members, reason, slots, shares);
   }
 };
 
@@ -290,9 +309,15 @@ struct GrantAsk {
   std::vector<std::string> nodes;  // only on these nodes, by name (the `host` key); empty: any
   std::string module;              // name or kind; empty: any, the asking job's modules first
   std::int64_t wait_ms = 0;        // how long the answer may take
+  // Fewer slots that would do as well, descending (the smaller members of MPI's `soft` set). `slots` is tried
+  // until wait_ms has passed, then these.
+  std::vector<std::uint32_t> alternatives;
+  std::uint32_t slots_per_node = 0;  // use at most so many slots of a node; 0: all
+  std::uint32_t nodes_exactly = 0;   // lend exactly so many nodes; 0: as few as hold the slots
+  std::int64_t time_ms = 0;          // the nodes are given back by then; 0: when the job ends
   template <class A>
   void Fields(A& a) {
-    a(request, slots, nodes, module, wait_ms);
+    a(request, slots, nodes, module, wait_ms, alternatives, slots_per_node, nodes_exactly, time_ms);
   }
 };
 
@@ -303,6 +328,17 @@ struct GrantRelease {
   template <class A>
   void Fields(A& a) {
     a(grant);
+  }
+};
+
+// From the head: nobody waits for the answer any more (the asking process has ended). A grant that crosses it
+// on the way is released by the head.
+struct GrantWithdraw {
+  static constexpr std::uint16_t kType = 0x0307;
+  std::uint64_t request = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(request);
   }
 };
 

@@ -28,9 +28,10 @@ struct Allocation {
   std::uint32_t gpus = 0;
   GrantId grant;             // 0: of a component
   std::uint32_t member = 0;  // index in JobRecord::members
+  bool given_back = false;   // of a grant that was released; its member may hold other shares still
   template <class A>
   void Fields(A& a) {
-    a(node, module, component, cores, tasks, memory, gpus, grant, member);
+    a(node, module, component, cores, tasks, memory, gpus, grant, member, given_back);
   }
 };
 
@@ -67,6 +68,8 @@ struct JobRecord {
 
   const wire::Member* FindMember(std::uint32_t index) const;
   const wire::Member* MemberOn(std::string_view node) const;
+  wire::Member* FindMember(std::uint32_t index);
+  bool HoldsShareOf(GrantId grant) const;
   template <class A>
   void Fields(A& a);
 };

@@ -91,8 +91,13 @@ struct DynamicRequest {
   std::vector<std::string> nodes;  // only on these; empty: any
   std::string module;              // name, kind or id; empty: any, the modules of `job` first
   Instant until = kNever;          // the end of the job by its limit
-  // Node indices that must not be lent: where the job is already, or its job daemon is still leaving.
+  // Node indices that must not be lent: the job's daemon there is still leaving.
   std::vector<std::uint32_t> avoid;
+  std::vector<std::uint32_t> own;  // where the job is already: their free cores come first
+  // Fewer slots that do as well, descending; tried in this order when `slots` are not to be had.
+  std::vector<std::uint32_t> alternatives;
+  std::uint32_t slots_per_node = 0;  // at most so many of a node; 0: all
+  std::uint32_t nodes_exactly = 0;   // spread evenly over exactly so many nodes; 0: as few as hold the slots
 };
 
 struct DynamicAnswer {
