@@ -24,6 +24,17 @@ constexpr std::string_view kUsage =
     "[--topology-xml FILE]\n"
     "The job daemon of msa; the node daemon starts it. Its cookie stands in MSA_JOBD_COOKIE.\n";
 
+// libmsampi.so, which is built and installed beside the trampoline's directory.
+std::string FindMpiLibrary(const std::string& trampoline) {
+  const std::string bin = trampoline.substr(0, trampoline.rfind('/') + 1);
+  for (const char* directory : {"../lib", "../" MSA_INSTALL_LIBDIR}) {
+    const std::string path = bin + directory + "/libmsampi.so";
+    char resolved[PATH_MAX];
+    if (::realpath(path.c_str(), resolved) != nullptr) return resolved;
+  }
+  return {};
+}
+
 Result<JobdOptions> ParseOptions(int argc, char** argv) {
   JobdOptions options;
   const std::map<std::string_view, std::string*> fields = {{"--node", &options.node},
@@ -52,17 +63,6 @@ Result<JobdOptions> ParseOptions(int argc, char** argv) {
   ::unsetenv("MSA_JOBD_COOKIE");
   options.mpi_library = FindMpiLibrary(options.trampoline);
   return options;
-}
-
-// libmsampi.so, which is built and installed beside the trampoline's directory.
-std::string FindMpiLibrary(const std::string& trampoline) {
-  const std::string bin = trampoline.substr(0, trampoline.rfind('/') + 1);
-  for (const char* directory : {"../lib", "../" MSA_INSTALL_LIBDIR}) {
-    const std::string path = bin + directory + "/libmsampi.so";
-    char resolved[PATH_MAX];
-    if (::realpath(path.c_str(), resolved) != nullptr) return resolved;
-  }
-  return {};
 }
 
 Status Serve(JobdOptions options) {
