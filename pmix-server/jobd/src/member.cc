@@ -56,6 +56,13 @@ void Member::Register(NamespaceRegister reg) {
                           });
 }
 
+void Member::Deregister(const std::string& nspace) {
+  if (hosted_.erase(nspace) == 0) return;
+  launcher_.KillAll(nspace, [](int) {});
+  Run(engine_.ForgetNamespace(nspace));
+  host_.DeregisterNamespace(nspace, [] {});
+}
+
 void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
   const auto with = [&](auto message, auto&& act) {
     auto decoded = wire::Decode<decltype(message)>(frame.payload);
@@ -93,12 +100,7 @@ void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
     case NamespaceKill::kType:
       return with(NamespaceKill{}, [&](auto m) { launcher_.KillAll(m.nspace, [](int) {}); });
     case NamespaceDeregister::kType:
-      return with(NamespaceDeregister{}, [&](auto m) {
-        if (hosted_.erase(m.nspace) == 0) return;
-        launcher_.KillAll(m.nspace, [](int) {});
-        Run(engine_.ForgetNamespace(m.nspace));
-        host_.DeregisterNamespace(m.nspace, [] {});
-      });
+      return with(NamespaceDeregister{}, [&](auto m) { Deregister(m.nspace); });
     case OutputCredit::kType:
       return with(OutputCredit{}, [&](auto m) {
         output_debt_ -= std::min(output_debt_, m.bytes);

@@ -133,6 +133,7 @@ class Member {
     return id;
   }
   void OnReply(std::uint32_t from, const wire::Frame& frame);
+  void Deregister(const std::string& nspace);
   void OnEvent(const NamespaceEvent& message);
 
   // member_plan.cc
