@@ -12,11 +12,13 @@ build_packages=(
 )
 # To compile and run Open MPI programs.
 openmpi_packages=(openmpi-bin)
-# To test: the other compilers, test libraries, MPICH (whose half of libmsampi is built where it is), and what the tests call.
+# To test: the other compilers, test libraries, MPICH (whose half of libmsampi is built where it is), programs and
+# shells that the tests start, and what they call.
 test_packages=(
   clang-14 clang-format-14 libclang-rt-14-dev
   libgtest-dev libgmock-dev librapidcheck-dev
-  mpich libmpich-dev gfortran python3 python3-mpi4py util-linux mount passwd
+  mpich libmpich-dev gfortran python3 python3-mpi4py hpcc lammps bash fish zsh
+  util-linux mount passwd
 )
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
