@@ -48,6 +48,10 @@ Result<int> NodeList(const Args& args);
 Result<int> NodeShow(const Args& args);
 Result<int> NodeDrain(const Args& args);
 Result<int> NodeResume(const Args& args);
+Result<int> CompletionBash(const Args& args);
+Result<int> CompletionZsh(const Args& args);
+Result<int> CompletionFish(const Args& args);
+Result<int> CompletionWords(const Args& args);
 Result<int> SystemStatus(const Args& args);
 Result<int> Version(const Args& args);
 

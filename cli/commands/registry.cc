@@ -33,12 +33,16 @@ constexpr Command kCommands[] = {
     {"node", "drain", "start no new jobs on nodes", &NodeDrain},
     {"node", "resume", "end a drain", &NodeResume},
     {"status", "", "the system at a glance", &SystemStatus},
+    {"completion", "bash", "script that completes commands in bash", &CompletionBash},
+    {"completion", "zsh", "the same for zsh", &CompletionZsh},
+    {"completion", "fish", "the same for fish", &CompletionFish},
     {"version", "", "version of msactl", &Version},
     {"run", "", "alias of 'job run'", &JobRun},
     {"ps", "", "alias of 'job list'", &JobList},
 };
-// Run by `cluster up`, not by people.
-constexpr Command kSupervise{"cluster", "supervise", "", &ClusterSupervise};
+// Run by `cluster up` and by shells, not by people.
+constexpr Command kHidden[] = {{"cluster", "supervise", "", &ClusterSupervise},
+                               {"completion", "words", "", &CompletionWords}};
 
 std::vector<std::string> Nouns() {
   std::vector<std::string> out;
@@ -56,10 +60,11 @@ std::vector<std::string> VerbsOf(std::string_view noun) {
 }
 
 const Command* Find(std::string_view noun, std::string_view verb) {
-  const auto it = std::find_if(std::begin(kCommands), std::end(kCommands),
-                               [&](const Command& c) { return c.noun == noun && c.verb == verb; });
+  const auto is_it = [&](const Command& c) { return c.noun == noun && c.verb == verb; };
+  const auto it = std::find_if(std::begin(kCommands), std::end(kCommands), is_it);
   if (it != std::end(kCommands)) return it;
-  return noun == kSupervise.noun && verb == kSupervise.verb ? &kSupervise : nullptr;
+  const auto hidden = std::find_if(std::begin(kHidden), std::end(kHidden), is_it);
+  return hidden != std::end(kHidden) ? hidden : nullptr;
 }
 
 bool IsHelp(std::string_view word) { return word == "help" || word == "--help" || word == "-h"; }

@@ -39,7 +39,12 @@ std::string Wrap(std::string_view text, std::size_t width, std::size_t indent) {
 constexpr std::size_t kHelpColumn = 30;
 constexpr std::size_t kHelpWidth = 68;
 
+thread_local OptionProbe* current_probe = nullptr;
+
 }  // namespace
+
+OptionProbe::OptionProbe() : outer_(current_probe) { current_probe = this; }
+OptionProbe::~OptionProbe() { current_probe = outer_; }
 
 OptionParser::OptionParser(std::string command, std::string usage, std::string summary)
     : command_(std::move(command)), usage_(std::move(usage)), summary_(std::move(summary)) {
@@ -143,8 +148,19 @@ Status OptionParser::ParseLetters(const std::vector<std::string>& args, std::siz
   return Status::Ok();
 }
 
+OptionTable OptionParser::Table(Operands operands) const {
+  OptionTable out{command_, usage_, options_, operands};
+  // They refer to variables of the command, which is about to return.
+  for (OptionSpec& option : out.options) option.set = nullptr;
+  return out;
+}
+
 Result<std::vector<std::string>> OptionParser::Parse(const std::vector<std::string>& args,
                                                      Operands operands) {
+  if (current_probe != nullptr) {
+    if (!current_probe->table_) current_probe->table_ = Table(operands);
+    return Status(Code::kAborted, "asked for its options only");
+  }
   std::vector<std::string> out;
   std::size_t at = 0;
   for (; at < args.size() && !help_asked_; ++at) {

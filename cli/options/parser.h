@@ -5,6 +5,7 @@
 // start.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,30 @@ struct OptionSpec {
 enum class Operands {
   kAnywhere,    // options may follow operands
   kEndOptions,  // the first operand ends the options: the rest belongs to a program
+};
+
+// All that a parser knows.
+struct OptionTable {
+  std::string command;              // "msactl job list"
+  std::string usage;                // "[OPTIONS] [JOB...]"
+  std::vector<OptionSpec> options;  // without `set`
+  Operands operands = Operands::kAnywhere;
+};
+
+// While one lives, the first Parse on its thread notes its table here, and every Parse fails with kAborted
+// before it has set anything: so a command tells what it takes and does nothing.
+class OptionProbe {
+ public:
+  OptionProbe();
+  ~OptionProbe();
+  OptionProbe(const OptionProbe&) = delete;
+  OptionProbe& operator=(const OptionProbe&) = delete;
+  const std::optional<OptionTable>& table() const noexcept { return table_; }
+
+ private:
+  friend class OptionParser;
+  OptionProbe* const outer_;
+  std::optional<OptionTable> table_;
 };
 
 class OptionParser {
@@ -61,6 +86,7 @@ class OptionParser {
   Status ParseLetters(const std::vector<std::string>& args, std::size_t& at);
   Status Apply(const OptionSpec& option, std::string_view value);
   Status Unknown(std::string_view option) const;
+  OptionTable Table(Operands operands) const;
 
   std::string command_;
   std::string usage_;

@@ -100,6 +100,12 @@ Result<Format> ParseFormat(std::string_view text) {
                ListNames(names));
 }
 
+std::vector<std::string> FormatNames() {
+  std::vector<std::string> names;
+  for (const FormatName& known : kFormats) names.emplace_back(known.name);
+  return names;
+}
+
 void AddFormatOptions(OptionParser& parser, FormatOptions* options) {
   parser.Add({.letter = 'f',
               .name = "format",

@@ -19,6 +19,8 @@ enum class Format { kTable, kWide, kJson, kYaml, kCsv, kName };
 // kInvalidArgument names the nearest format and those that exist.
 Result<Format> ParseFormat(std::string_view text);
 
+std::vector<std::string> FormatNames();
+
 struct FormatOptions {
   Format format = Format::kTable;
   bool no_header = false;
