@@ -52,6 +52,7 @@ Result<int> CompletionBash(const Args& args);
 Result<int> CompletionZsh(const Args& args);
 Result<int> CompletionFish(const Args& args);
 Result<int> CompletionWords(const Args& args);
+Result<int> Doctor(const Args& args);
 Result<int> SystemStatus(const Args& args);
 Result<int> Version(const Args& args);
 

@@ -33,6 +33,7 @@ constexpr Command kCommands[] = {
     {"node", "drain", "start no new jobs on nodes", &NodeDrain},
     {"node", "resume", "end a drain", &NodeResume},
     {"status", "", "the system at a glance", &SystemStatus},
+    {"doctor", "", "look for what could go wrong here, and say what to do", &Doctor},
     {"completion", "bash", "script that completes commands in bash", &CompletionBash},
     {"completion", "zsh", "the same for zsh", &CompletionZsh},
     {"completion", "fish", "the same for fish", &CompletionFish},
