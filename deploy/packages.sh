@@ -13,7 +13,7 @@ build_packages=(
 openmpi_packages=(openmpi-bin libopenmpi-dev)
 # To test: the other compiler, test libraries, MPICH, and what the tests call.
 test_packages=(
-  clang-14 clang-format-14 libclang-rt-14-dev
+  clang-14 clang-format-14 libclang-rt-14-dev llvm-14
   libgtest-dev libgmock-dev librapidcheck-dev
   mpich libmpich-dev python3 util-linux mount passwd
 )

@@ -117,7 +117,7 @@ void Head::OnLinked(const NamespacesLinked& message) {
 // ------------------------------------------------------------------------------------------ after the last
 // task
 
-void Head::Settle(const std::string& nspace) {
+void Head::Settle(std::string nspace) {
   Namespace& ns = *Find(nspace);
   outlet_.Cancel(ns.kill_timer);
   outlet_.Cancel(ns.mixture_timer);

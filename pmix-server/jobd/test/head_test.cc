@@ -314,6 +314,25 @@ TEST_F(HeadTest, AMemberLostBeforeItWasReadyFailsTheLaunch) {
   EXPECT_THAT(ToldController<wire::JobExit>()[0].message, HasSubstr("cannot reach bn0"));
 }
 
+TEST_F(HeadTest, AMemberThatCannotHostEndsTheJobOnceTheOthersHaveAnswered) {
+  Begin({0, 1});
+  From(1, NamespaceReady{"msa.7.1.0", "no space left"});
+  From(0, NamespaceReady{"msa.7.1.0", {}});
+  ASSERT_TRUE(head->ended());
+  EXPECT_THAT(Notices(), HasSubstr("node bn0 cannot host step 0: no space left"));
+}
+
+TEST_F(HeadTest, AMemberThatChangesItsDescriptionKeepsTheSlotsThatAreTaken) {
+  BeginRunning({0, 1});
+  wire::MembersChanged changed{Epoch(2), launch.members, {}};
+  changed.members[1].cores = {7, 7};
+  FromController(changed);
+  EXPECT_EQ(head->slots().free(), 2u);  // one on each node
+  End(0, 0, 0);
+  End(1, 1, 0);
+  EXPECT_EQ(head->slots().free(), head->slots().total());
+}
+
 TEST_F(HeadTest, ANodeThatTheControllerTakesAwayGivesNodeFail) {
   BeginRunning({0, 1});
   FromController(wire::MembersChanged{Epoch(2), {Node(0, "cn0", 2)}, "node bn0 is down"});

@@ -165,6 +165,12 @@ TEST(TopologyFile, NamesLineAndColumnOfASyntaxError) {
   EXPECT_THAT(Refusal(std::string(100'000, '[')), StartsWith("topology file small.toml:1: syntax error"));
 }
 
+TEST(TopologyFile, RefusesAHeaderThatStartsWithNoKey) {
+  EXPECT_THAT(Refusal("[[*odule]]\n"), StartsWith("topology file small.toml:1"));
+  EXPECT_THAT(Refusal("[system]\nname = \"x\"\n[ ]\n"), StartsWith("topology file small.toml:3"));
+  EXPECT_THAT(Refusal("[sa\xef\xb7\xb7[s]\n"), StartsWith("topology file small.toml:1"));
+}
+
 TEST(TopologyFile, RefusesHugeAndMissingFiles) {
   EXPECT_THAT(Refusal(std::string(kMaxTopologyFileBytes + 1, '#')),
               HasSubstr("has 4194305 bytes, the limit is 4194304"));

@@ -1,3 +1,5 @@
+#include <ctime>
+
 #include <gtest/gtest.h>
 
 #include "fixture.h"
@@ -228,13 +230,14 @@ TEST(SchedulerScale, TenThousandNodesAndAThousandDifferentJobsArePlannedInSecond
     ASSERT_TRUE(FillDefaults(job.request, topology).ok());
     pending.push_back(std::move(job));
   }
-  const auto before = std::chrono::steady_clock::now();
+  // Processor time: what else runs on the machine does not count.
+  const std::clock_t before = std::clock();
   const Plan plan = Schedule(view, pending, kNow);
-  const auto took = std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - before);
+  const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   EXPECT_EQ(plan.starts.size() + plan.waiting.size(), 1000u);
-  RecordProperty("milliseconds", static_cast<int>(took.count()));
-  // Generous for sanitizers on a loaded machine; a release build takes well below a second.
-  EXPECT_LT(took.count(), 20000);
+  RecordProperty("milliseconds", static_cast<int>(seconds * 1000));
+  // Generous for the sanitizers; a release build takes well below a second.
+  EXPECT_LT(seconds, 20);
 }
 
 }  // namespace
