@@ -1,0 +1,31 @@
+#pragma once
+/* What msa adds to MPI, for C and C++. The program's own MPI and its mpi.h come first; link with -lmsampi
+ * only for the functions below (tasks of msa have the library preloaded: MPI_Comm_spawn needs no header and
+ * no linking). The info keys of MPI_Comm_spawn stand in spawn.md of msa's documents. */
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Info keys of MPI_Comm_spawn and MPI_Comm_spawn_multiple beyond MPI's own arch, soft, host, wdir, path,
+ * file. */
+#define MSA_INFO_NODES "msa_nodes" /* how many nodes the processes spread over */
+#define MSA_INFO_PPN "msa_ppn"     /* most processes a node */
+#define MSA_INFO_WAIT "msa_wait"   /* how long to wait for nodes: "90" (s), "5m", "1h30m"; default "0" */
+#define MSA_INFO_TIME "msa_time"   /* how long the children may run; default: as the job */
+
+/* The offload interface of DEEP. Starts the calling program, with its arguments, in `hosts` *
+ * `processes_per_host` processes on the booster: MPI_Comm_spawn with arch=booster, msa_nodes and msa_ppn.
+ * The children find their parents with MPI_Comm_get_parent. Collective over `spawners`, with equal arguments;
+ * rank 0 asks. Returns an MPI error code, after the error handler of `spawners`, as MPI_Comm_spawn does.
+ * Thread-safe as MPI_Comm_spawn. */
+int deep_booster_alloc(MPI_Comm spawners, int hosts, int processes_per_host, MPI_Comm* intercomm);
+
+/* Parts with the children: MPI_Comm_disconnect, which they have to call on their parents' communicator as
+ * well. Their nodes are free once they have ended. */
+int deep_booster_free(MPI_Comm* intercomm);
+
+#ifdef __cplusplus
+}
+#endif
