@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
 
   BlockSignals();
   spdlog::set_default_logger(spdlog::stderr_logger_mt("controller"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
   spdlog::set_level(spdlog::level::from_str(line.log_level));
   return Report(msa::RunController(*options));
 }

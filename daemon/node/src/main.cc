@@ -46,7 +46,8 @@ int ExitCode(const Status& status) {
 
 void StartLog(const Options& options) {
   auto logger = spdlog::stderr_logger_mt("noded");
-  logger->set_pattern(fmt::format("%Y-%m-%dT%H:%M:%S.%e%z %l noded {} [%P] %v", options.name));
+  logger->set_pattern(fmt::format("%Y-%m-%dT%H:%M:%S.%eZ %l noded {} [%P] %v", options.name),
+                      spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(options.log_level));
   spdlog::set_default_logger(std::move(logger));
 }

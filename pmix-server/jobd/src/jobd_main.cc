@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   spdlog::set_default_logger(spdlog::stderr_logger_st("jobd"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l jobd[%P] %v");
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l jobd[%P] %v", spdlog::pattern_time_type::utc);
   auto options = msa::jobd::ParseOptions(argc, argv);
   if (!options.ok()) {
     ::fprintf(stderr, "msa-jobd: %s\n%s", options.status().message().c_str(), msa::jobd::kUsage.data());
