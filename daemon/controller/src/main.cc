@@ -6,6 +6,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "msa/adapters/process/standard_descriptors.h"
+
 #include "wiring.h"
 
 namespace {
@@ -149,4 +151,5 @@ int main(int argc, char** argv) {
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
   spdlog::set_level(spdlog::level::from_str(line.log_level));
   return Report(msa::RunController(*options));
+  msa::SecureStandardDescriptors();
 }

@@ -17,6 +17,7 @@
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/files.h"
 #include "msa/adapters/process/lock_file.h"
+#include "msa/adapters/process/standard_descriptors.h"
 
 #include "node_daemon.h"
 #include "options.h"
@@ -154,6 +155,7 @@ Status Run(Options& options) {
 }  // namespace msa::node
 
 int main(int argc, char** argv) {
+  msa::SecureStandardDescriptors();
   if (argc > 1 && std::string_view(argv[1]) == "--run-as") return msa::node::RunAs(argc, argv);
   auto parsed = msa::node::ParseOptions(argc, argv);
   if (parsed.exit_now) return parsed.exit_code;

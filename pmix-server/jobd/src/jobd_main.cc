@@ -13,6 +13,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "msa/adapters/process/standard_descriptors.h"
+
 #include "jobd.h"
 
 namespace msa::jobd {
@@ -77,6 +79,7 @@ Status Serve(JobdOptions options) {
 }  // namespace msa::jobd
 
 int main(int argc, char** argv) {
+  msa::SecureStandardDescriptors();
   if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
     ::fputs(msa::jobd::kUsage.data(), stdout);
     return 0;
