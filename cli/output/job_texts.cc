@@ -129,13 +129,16 @@ Document SpecDocument(const JobSpec& spec) {
                                              {"exclusive", ask.exclusive},
                                              {"argv", Document::ListOf(component.argv)}});
   }
-  return Document::Object{{"components", Document(std::move(components))},
-                          {"working_directory", spec.cwd},
-                          {"output", spec.stdio.out},
-                          {"error", spec.stdio.err},
-                          {"input", spec.stdio.in},
-                          {"bind", !spec.no_bind},
-                          {"oversubscribe", spec.oversubscribe}};
+  return Document::Object{
+      {"components", Document(std::move(components))},
+      {"working_directory", spec.cwd},
+      {"output", spec.stdio.out},
+      {"error", spec.stdio.err},
+      {"input", spec.stdio.in},
+      {"bind", !spec.no_bind},
+      {"mpi_library", !spec.no_mpi_library},
+      {"on_child_failure", spec.on_child_failure == wire::OnChildFailure::kKill ? "kill" : "event"},
+      {"oversubscribe", spec.oversubscribe}};
 }
 
 using Lines = std::vector<std::pair<std::string, std::string>>;

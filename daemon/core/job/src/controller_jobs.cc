@@ -157,6 +157,8 @@ std::shared_ptr<const wire::LaunchJob> Controller::Impl::BuildLaunch(const Job& 
   step.stdio = record.spec.stdio;
   step.kill_policy = record.spec.kill_policy;
   step.bind = !record.spec.no_bind;
+  step.on_child_failure = record.spec.on_child_failure;
+  step.mpi_library = !record.spec.no_mpi_library;
   step.time_limit_s = record.spec.time_limit_s;
   for (std::size_t i = 0; i < record.spec.components.size(); ++i) {
     const Component& component = record.spec.components[i];
