@@ -260,12 +260,13 @@ Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
   lines.emplace_back("node count", fmt::format("{}", job.nodes));
   Document::Array allocations;
   for (const AllocationInfo& allocation : job.allocations) {
-    std::string grant = allocation.grant == 0 ? "" : fmt::format("  grant {}", allocation.grant);
+    // What runs on lent cores stands with the namespaces.
+    std::string use =
+        allocation.grant == 0 ? Count(allocation.tasks, "task") : fmt::format("grant {}", allocation.grant);
     if (!allocation.held && !wire::IsFinal(job.state))
-      grant += allocation.grant == 0 ? "  lost" : ", given back";
-    lines.emplace_back("nodes",
-                       fmt::format("{} ({})  cores {}  {}{}", allocation.node, allocation.module,
-                                   Ranges(allocation.cores), Count(allocation.tasks, "task"), grant));
+      use += allocation.grant == 0 ? "  lost" : ", given back";
+    lines.emplace_back("nodes", fmt::format("{} ({})  cores {}  {}", allocation.node, allocation.module,
+                                            Ranges(allocation.cores), use));
     allocations.push_back(AllocationDocument(allocation));
   }
   if (!job.head_node.empty()) lines.emplace_back("head", job.head_node);
