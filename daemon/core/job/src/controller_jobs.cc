@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "msa/job/name_text.h"
 #include "msa/job/stdio_pattern.h"
 
 #include "controller_impl.h"
@@ -429,6 +430,7 @@ void Controller::Impl::Handle(event::Cancel& e) {
   if (e.reason.size() > kMaxNameBytes)
     return Answer(e.reply, Error(Code::kInvalidArgument, "the reason has {} bytes, the limit is {}",
                                  e.reason.size(), kMaxNameBytes));
+  if (Status plain = CheckName("the reason", e.reason); !plain.ok()) return Answer(e.reply, std::move(plain));
   const std::string by =
       e.caller.uid == job.record.user.uid ? job.record.user_name : fmt::format("uid {}", e.caller.uid);
   BeginEnd(job, JobState::kCancelled, e.now ? Millis(0) : options.kill_grace,
