@@ -150,6 +150,8 @@ void Head::LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& re
     ++lost;
   }
   if (lost > 0) {
+    // Whoever told first, the controller or the broken connection. Children that have parted fail alone.
+    if (ns.reg.spawn == 0 || !ns.linked.empty()) node_lost_ = true;
     ns.result.Force(ns.result.code() != 0 ? ns.result.code() : 1);
     EndNamespace(nspace,
                  fmt::format("{}: {} of {} {} lost: {}", node,
