@@ -300,7 +300,8 @@ TEST_F(HeadTest, ALostMemberFailsTheStepThatUsesIt) {
   End(0, 0, 143);
   Advance(Millis(1));
   const wire::JobExit exit = ToldController<wire::JobExit>().at(0);
-  EXPECT_EQ(exit.state, wire::JobState::kFailed);
+  EXPECT_EQ(exit.state, wire::JobState::kNodeFail);
+  EXPECT_EQ(exit.exit_code, 125);
   EXPECT_THAT(exit.message, HasSubstr("lost the job daemon of node bn0"));
 }
 
