@@ -3,6 +3,7 @@
 // (kind and index, low byte of the type, length, payload); see Step().
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -107,7 +108,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t length = std::min<std::size_t>(static_cast<std::uint8_t>(rest[2]), rest.size() - 3);
     Step(head, outlet, kind_and_index, {low, 0, 1, std::string(rest.substr(3, length))});
     rest.remove_prefix(3 + length);
-    if (!head.CheckInvariants().ok()) std::abort();
+    if (const auto status = head.CheckInvariants(); !status.ok()) {
+      std::fprintf(stderr, "%s\n", status.message().c_str());
+      std::abort();
+    }
   }
   return 0;
 }

@@ -71,7 +71,7 @@ void Head::RefreshSlots() {
             std::erase_if(member.cores, [&](std::uint16_t core) {
               return std::find(share.cores.begin(), share.cores.end(), core) != share.cores.end();
             });
-    if (!member.cores.empty()) usable.push_back(std::move(member));
+    usable.push_back(std::move(member));
   }
   slots_.SetMembers(usable);
 }
