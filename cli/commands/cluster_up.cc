@@ -60,6 +60,9 @@ Result<int> ClusterUp(const Args& args) {
                    "node of the topology.\n"
                    "A supervisor starts again whichever of them dies. One user's jobs are not protected from "
                    "each other."});
+  call.options().Epilogue(
+      "The topology file is described in the manual page msa-topology(5); examples/topology.toml in msa's "
+      "documentation\n(deploy/examples/topology.toml in its source) is one to begin with.");
   UpOptions options;
   bool foreground = false;
   bool quiet = false;
@@ -68,14 +71,15 @@ Result<int> ClusterUp(const Args& args) {
             "modules and nodes, in TOML (default: cluster cn[0-1], booster bn[0-1], dam dn0, nam nam0)",
             &options.topology)
       .Flag(0, "foreground", "stay, and take the system down at Ctrl-C or SIGTERM", &foreground)
-      .Add({.name = "timeout",
-            .takes = Takes::kValue,
-            .value_name = "TIME",
-            .help = "how long nodes may take to come up (default: 30)",
-            .set = [&options](std::string_view value) -> Status {
-              MSA_ASSIGN_OR_RETURN(options.timeout, ParseDuration(value));
-              return Status::Ok();
-            }})
+      .Add(
+          {.name = "timeout",
+           .takes = Takes::kValue,
+           .value_name = "TIME",
+           .help = "how long nodes may take to come up; else what was started is stopped again (default: 30)",
+           .set = [&options](std::string_view value) -> Status {
+             MSA_ASSIGN_OR_RETURN(options.timeout, ParseDuration(value));
+             return Status::Ok();
+           }})
       .Flag('q', "quiet", "print nothing", &quiet);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {}));
   if (!go) return 0;

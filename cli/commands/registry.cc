@@ -68,6 +68,20 @@ const Command* Find(std::string_view noun, std::string_view verb) {
   return hidden != std::end(kHidden) ? hidden : nullptr;
 }
 
+// Takes `--dir DIR` at `at` out of `args`, as often as it stands there, into `global`: the command gets it
+// before its own arguments.
+Status TakeGlobal(Args& args, std::size_t at, Args& global) {
+  while (at < args.size() && (args[at] == "--dir" || args[at].starts_with("--dir="))) {
+    const std::size_t words = args[at] == "--dir" ? 2 : 1;
+    if (at + words > args.size()) return Status(Code::kInvalidArgument, "--dir needs a value: --dir DIR");
+    const auto begin = args.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto end = begin + static_cast<std::ptrdiff_t>(words);
+    global.insert(global.end(), begin, end);
+    args.erase(begin, end);
+  }
+  return Status::Ok();
+}
+
 bool IsHelp(std::string_view word) { return word == "help" || word == "--help" || word == "-h"; }
 
 Status UnknownNoun(const std::string& noun) {
@@ -105,7 +119,9 @@ int ExitCodeOf(Code code) noexcept {
   }
 }
 
-Result<Chosen> Choose(const Args& args) {
+namespace {
+
+Result<Chosen> ChooseCommand(const Args& args) {
   if (args.empty() || (IsHelp(args[0]) && args.size() == 1)) return Chosen{};
   if (args[0] == "--version" || args[0] == "-V") return Chosen{Find("version", ""), "version", {}};
   if (IsHelp(args[0])) {
@@ -113,7 +129,7 @@ Result<Chosen> Choose(const Args& args) {
     Args turned(args.begin() + 1,
                 args.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(args.size(), 3)));
     turned.emplace_back("--help");
-    return Choose(turned);
+    return ChooseCommand(turned);
   }
   const std::string& noun = args[0];
   if (const Command* command = Find(noun, ""))
@@ -131,10 +147,24 @@ Result<Chosen> Choose(const Args& args) {
   return Chosen{command, noun, Args(args.begin() + 2, args.end())};
 }
 
+}  // namespace
+
+Result<Chosen> Choose(const Args& args) {
+  Args words = args;
+  Args global;
+  MSA_RETURN_IF_ERROR(TakeGlobal(words, 0, global));
+  // Also between noun and verb; what follows a command that has no verb is its own.
+  if (!words.empty() && Find(words[0], "") == nullptr) MSA_RETURN_IF_ERROR(TakeGlobal(words, 1, global));
+  MSA_ASSIGN_OR_RETURN(Chosen chosen, ChooseCommand(words));
+  chosen.rest.insert(chosen.rest.begin(), global.begin(), global.end());
+  return chosen;
+}
+
 std::string Overview(std::string_view noun) {
-  std::string out = noun.empty() ? "usage: msactl NOUN VERB [OPTIONS] [ARGS...]\n\nRuns jobs on a modular "
-                                   "supercomputer and shows what it does.\n\n"
-                                 : fmt::format("usage: msactl {} VERB [OPTIONS] [ARGS...]\n\n", noun);
+  std::string out = noun.empty()
+                        ? "usage: msactl [--dir DIR] NOUN VERB [OPTIONS] [ARGS...]\n\nRuns jobs on a modular "
+                          "supercomputer and shows what it does.\n\n"
+                        : fmt::format("usage: msactl {} VERB [OPTIONS] [ARGS...]\n\n", noun);
   for (const Command& command : kCommands) {
     if (!noun.empty() && command.noun != noun) continue;
     const std::string name =

@@ -10,6 +10,9 @@ Result<int> Version(const Args& args) {
                       "Print the version of msactl; 'msactl status' tells the controller's.");
   FormatOptions format;
   AddFormatOptions(parser, &format);
+  // As every command takes it.
+  std::string dir;
+  parser.Text(0, "dir", "DIR", "not needed: the version is that of this program", &dir);
   MSA_ASSIGN_OR_RETURN(const Args operands, parser.Parse(args));
   if (parser.help_asked()) {
     MSA_RETURN_IF_ERROR(Print(parser.Help()));

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "client/system_client.h"
 #include "local/daemon_table.h"
 #include "local/supervisor.h"
+#include "local/system_files.h"
 #include "local/take_down.h"
 #include "output/text.h"
 
@@ -31,28 +31,13 @@ namespace {
 constexpr std::size_t kLogTailBytes = 600;
 constexpr int kLookMillis = 10;
 constexpr Millis kCallTimeout{2000};
+// Two phases of its own 10 s.
+constexpr Millis kSupervisorWait{22'000};
 constexpr std::array<const char*, 4> kExecutables = {"msa-controllerd", "msa-noded", "msa-jobd", "msa-exec"};
 
 bool AnyDaemonAlive(const LocalPaths& paths) {
   const std::vector<DaemonEntry> entries = LoadDaemonTable(paths.daemon_table());
   return std::any_of(entries.begin(), entries.end(), IsAlive);
-}
-
-Status CheckDirectory(const LocalPaths& paths) {
-  MSA_RETURN_IF_ERROR(MakeDirectory(paths.dir()));
-  struct stat info {};
-  if (::stat(paths.dir().c_str(), &info) != 0) return ErrnoError(errno, "look at '" + paths.dir() + "'");
-  if (info.st_uid != ::geteuid())
-    return Error(Code::kPermissionDenied,
-                 "directory '{}' belongs to user {}; choose one of your own with --dir or MSA_DIR",
-                 paths.dir(), info.st_uid);
-  if ((info.st_mode & 077) == 0) return Status::Ok();
-  const Result<std::vector<std::string>> names = ListDirectory(paths.dir());
-  if (names.ok() && names->empty() && ::chmod(paths.dir().c_str(), 0700) == 0) return Status::Ok();
-  return Error(Code::kInvalidArgument,
-               "directory '{}' has mode {:03o}, others could reach your jobs; run 'chmod 700 {}' or choose "
-               "another with --dir",
-               paths.dir(), info.st_mode & 0777, paths.dir());
 }
 
 Result<std::string> FindExecutables() {
@@ -72,7 +57,14 @@ Result<std::string> TopologyText(const UpOptions& options, const LocalPaths& pat
   const bool adopt = AnyDaemonAlive(paths);
   std::string text(DefaultTopologyText());
   if (!options.topology.empty()) {
-    MSA_ASSIGN_OR_RETURN(text, ReadFile(options.topology, kMaxTopologyFileBytes));
+    auto given = ReadFile(options.topology, kMaxTopologyFileBytes);
+    if (!given.ok())
+      return Error(
+          given.status().code() == Code::kResourceExhausted ? Code::kInvalidArgument : given.status().code(),
+          "topology file: {}; give a file as msa-topology(5) describes it, or leave --topology out "
+          "for the default system",
+          given.status().message());
+    text = *std::move(given);
   }
   if (!adopt) return text;
   MSA_ASSIGN_OR_RETURN(const std::string in_use, ReadFile(paths.topology(), kMaxTopologyFileBytes));
@@ -160,6 +152,32 @@ Status WaitUntilUp(const UpOptions& options, const LocalPaths& paths, const Syst
   }
 }
 
+// Daemons of a killed supervisor were taken over: their jobs may run, nothing is stopped.
+Status StillStarting(const UpOptions& options, const Status& why) {
+  if (why.code() != Code::kDeadlineExceeded) return why;
+  return Error(
+      why.code(),
+      "{}\n  the system runs with daemons of before and goes on starting; see 'msactl cluster status{}'",
+      why.message(), options.flag);
+}
+
+// Takes down what was started. Jobs of before stay queued.
+Status NotUp(const UpOptions& options, const LocalPaths& paths, const ProcessHandle& supervisor,
+             const Status& why) {
+  // Another `cluster up` was faster: it is that one's system.
+  if (why.code() == Code::kAlreadyExists) return why;
+  // It may not have its lock yet, by which TakeDown would find it.
+  SignalProcess(supervisor, SIGTERM);
+  pollfd entry{supervisor.pidfd.get(), POLLIN, 0};
+  ::poll(&entry, 1, static_cast<int>(kSupervisorWait.count()));
+  const Status down = TakeDown({.dir = options.dir, .now = true, .keep_jobs = true}).status();
+  if (!down.ok())
+    return Error(why.code(), "{}\n  it could not be taken down again: {}; see 'msactl cluster status{}'",
+                 why.message(), down.message(), options.flag);
+  return Error(why.code(), "{}\n  what was started is stopped again; logs are in {}", why.message(),
+               paths.log_directory());
+}
+
 }  // namespace
 
 std::vector<std::string> NodeNames(const SystemTopology& topology) {
@@ -193,15 +211,14 @@ Result<RunningSystem> BringUp(const UpOptions& options) {
                        ParseTopology(text, options.topology.empty() ? "default" : options.topology));
   MSA_RETURN_IF_ERROR(CheckSocketPaths(paths, out.topology));
   MSA_ASSIGN_OR_RETURN(const std::string bin, FindExecutables());
-  MSA_RETURN_IF_ERROR(CheckDirectory(paths));
+  MSA_RETURN_IF_ERROR(ClaimDirectory(paths));
   MSA_RETURN_IF_ERROR(MakeDirectory(paths.log_directory()));
   MSA_RETURN_IF_ERROR(WriteFileAtomically(paths.topology(), text));
+  const bool adopts = AnyDaemonAlive(paths);
   MSA_ASSIGN_OR_RETURN(const ProcessHandle supervisor, StartSupervisor(paths, bin));
   out.supervisor = supervisor.pid;
-  if (const Status status = WaitUntilUp(options, paths, out.topology, supervisor); !status.ok()) {
-    if (status.code() != Code::kAlreadyExists) (void)TakeDown({.dir = options.dir, .now = true});
-    return status;
-  }
+  if (const Status status = WaitUntilUp(options, paths, out.topology, supervisor); !status.ok())
+    return adopts ? StillStarting(options, status) : NotUp(options, paths, supervisor, status);
   MSA_ASSIGN_OR_RETURN(
       const auto client,
       SystemClient::Connect({paths.controller_socket(), paths.dir(), options.flag}, kCallTimeout));

@@ -1,15 +1,19 @@
 #include "local/take_down.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "msa/adapters/process/child_process.h"
@@ -22,6 +26,7 @@
 #include "client/system_client.h"
 #include "local/daemon_table.h"
 #include "local/local_paths.h"
+#include "local/system_files.h"
 
 namespace msa::cli {
 namespace {
@@ -35,6 +40,8 @@ constexpr std::chrono::seconds kJobsWaitNow{3};
 constexpr std::chrono::seconds kSupervisorWait{22};
 constexpr std::chrono::seconds kDaemonWait{9};
 constexpr Millis kSweepWait{2000};
+constexpr Millis kOfflineWait{10'000};
+constexpr const char* kDownReason = "the system is shut down";
 constexpr std::size_t kMaxCommandLine = std::size_t{64} << 10;
 
 bool Ended(const ProcessHandle& process, std::chrono::milliseconds wait) {
@@ -49,8 +56,7 @@ std::size_t EndJobs(const LocalPaths& paths, bool now) {
   if (!client.ok()) return 0;
   auto jobs = (*client)->ListJobs({});
   if (!jobs.ok()) return 0;
-  for (const JobInfo& job : *jobs)
-    (void)(*client)->CancelJob(job.id, {.reason = "the system is shut down", .now = now});
+  for (const JobInfo& job : *jobs) (void)(*client)->CancelJob(job.id, {.reason = kDownReason, .now = now});
   const std::size_t count = jobs->size();
   const SteadyTime give_up = SteadyNow() + (now ? kJobsWaitNow : kJobsWait);
   while (jobs.ok() && !jobs->empty() && SteadyNow() < give_up) {
@@ -114,6 +120,7 @@ bool BelongsTo(pid_t pid, const std::string& dir) {
 void KillStrays(const LocalPaths& paths, DownReport* report) {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), &::closedir);
   if (!proc) return;
+  std::vector<ProcessHandle> strays;
   while (const dirent* item = ::readdir(proc.get())) {
     const std::string_view name = item->d_name;
     pid_t pid = 0;
@@ -124,12 +131,13 @@ void KillStrays(const LocalPaths& paths, DownReport* report) {
         (info.st_uid != ::geteuid() && ::geteuid() != 0))
       continue;
     if (!BelongsTo(pid, paths.dir())) continue;
-    const Result<ProcessHandle> process = OpenProcess(pid);
+    Result<ProcessHandle> process = OpenProcess(pid);
     if (!process.ok() || !BelongsTo(pid, paths.dir())) continue;
-    report->killed.push_back(fmt::format("a stray process (pid {})", pid));
     SignalProcess(*process, SIGKILL);
-    Ended(*process, kSweepWait);
+    strays.push_back(*std::move(process));
   }
+  for (const ProcessHandle& process : strays) Ended(process, kSweepWait);
+  report->strays = strays.size();
 }
 
 // Tasks outlive nothing; should a job daemon have been killed together with its node daemon, they are found
@@ -146,12 +154,62 @@ void SweepTasks(const LocalPaths& paths) {
   }
 }
 
-Status RemoveFiles(const LocalPaths& paths, bool purge) {
-  MSA_RETURN_IF_ERROR(RemoveTree(paths.nodes()));
-  MSA_RETURN_IF_ERROR(RemoveTree(paths.controller_socket()));
-  MSA_RETURN_IF_ERROR(RemoveTree(paths.daemon_table()));
-  MSA_RETURN_IF_ERROR(RemoveTree(paths.shm(::geteuid())));
-  return purge ? RemoveTree(paths.dir()) : Status::Ok();
+// What the controller could not cancel because it was dead: its store is told, so that the next one neither
+// starts nor shows these jobs. How many there were.
+Result<std::size_t> CancelStoredJobs(const LocalPaths& paths) {
+  if (::access(paths.state_db().c_str(), F_OK) != 0) return std::size_t{0};
+  MSA_ASSIGN_OR_RETURN(const std::string bin, ExecutableDirectory());
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoError(errno, "make a pipe");
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  SpawnSpec spec;
+  spec.argv = {bin + "/msa-controllerd", "--dir",         paths.dir(), "--topology",
+               paths.topology(),         "--cancel-jobs", kDownReason};
+  spec.env = CurrentEnvironment();
+  spec.out = write_end.get();
+  spec.err = write_end.get();
+  MSA_ASSIGN_OR_RETURN(const ProcessHandle process, Spawn(spec));
+  write_end = UniqueFd();
+  if (!Ended(process, kOfflineWait)) {
+    SignalProcess(process, SIGKILL);
+    Ended(process, kSweepWait);
+  }
+  // Its text fits into the pipe.
+  std::array<char, 4096> text;
+  const ssize_t size = std::max<ssize_t>(::read(read_end.get(), text.data(), text.size()), 0);
+  std::size_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + size, count);
+  const std::optional<int> how = ReapChild(process.pid);
+  if (how && WIFEXITED(*how) && WEXITSTATUS(*how) == 0 && error == std::errc()) return count;
+  std::string said(text.data(), static_cast<std::size_t>(size));
+  while (said.ends_with('\n')) said.pop_back();
+  return Error(Code::kInternal,
+               "the daemons in '{}' are stopped, but jobs are not cancelled and would go on with the next "
+               "'msactl cluster up': {}; try again, or drop them with --purge",
+               paths.dir(), said.empty() && how ? "msa-controllerd " + DescribeWaitStatus(*how) : said);
+}
+
+Result<bool> LooksLikeSystem(const LocalPaths& paths, const DownOptions& options) {
+  struct stat info {};
+  if (::stat(paths.dir().c_str(), &info) != 0) {
+    if (errno == ENOENT) return false;
+    return ErrnoError(errno, "look at '" + paths.dir() + "'");
+  }
+  if (!S_ISDIR(info.st_mode))
+    return Error(Code::kInvalidArgument, "'{}' is not a directory; give that of a local system with --dir",
+                 paths.dir());
+  if (info.st_uid != ::geteuid() && ::geteuid() != 0)
+    return Error(Code::kPermissionDenied,
+                 "the system in '{}' belongs to user {}; only that user and root may stop it", paths.dir(),
+                 info.st_uid);
+  if (HoldsSystem(paths)) return true;
+  if (options.purge)
+    return Error(Code::kFailedPrecondition,
+                 "no system was ever started in '{}', nothing is removed; if you mean that directory, remove "
+                 "it yourself",
+                 paths.dir());
+  return false;
 }
 
 }  // namespace
@@ -159,24 +217,25 @@ Status RemoveFiles(const LocalPaths& paths, bool purge) {
 Result<DownReport> TakeDown(const DownOptions& options) {
   const LocalPaths paths(options.dir);
   DownReport report;
-  struct stat info {};
-  if (::stat(paths.dir().c_str(), &info) != 0) {
-    if (errno == ENOENT) return report;
-    return ErrnoError(errno, "look at '" + paths.dir() + "'");
-  }
-  if (info.st_uid != ::geteuid() && ::geteuid() != 0)
-    return Error(Code::kPermissionDenied,
-                 "the system in '{}' belongs to user {}; only that user and root may stop it", paths.dir(),
-                 info.st_uid);
+  MSA_ASSIGN_OR_RETURN(const bool there, LooksLikeSystem(paths, options));
+  if (!there) return report;
   const std::vector<DaemonEntry> entries = LoadDaemonTable(paths.daemon_table());
   report.was_running =
       LockHolder(paths.supervisor_lock()) != 0 || std::any_of(entries.begin(), entries.end(), IsAlive);
-  if (report.was_running) report.jobs_cancelled = EndJobs(paths, options.now);
+  if (report.was_running && !options.keep_jobs) report.jobs_cancelled = EndJobs(paths, options.now);
   EndSupervisor(paths, &report);
   EndDaemons(paths, &report);
   KillStrays(paths, &report);
   SweepTasks(paths);
-  MSA_RETURN_IF_ERROR(RemoveFiles(paths, options.purge));
+  report.was_running = report.was_running || report.strays > 0;
+  MSA_RETURN_IF_ERROR(RemoveRunFiles(paths));
+  if (options.purge) {
+    MSA_ASSIGN_OR_RETURN(report.kept, RemoveState(paths));
+  } else if (!options.keep_jobs) {
+    MSA_ASSIGN_OR_RETURN(const std::size_t stored, CancelStoredJobs(paths));
+    // Those that did not end in time were counted before.
+    report.jobs_cancelled = std::max(report.jobs_cancelled, stored);
+  }
   return report;
 }
 

@@ -218,6 +218,21 @@ void AddLifeOptions(JobWide& wide, Draft& draft) {
         draft.spec.kill_policy = value == "0" ? wire::KillPolicy::kNever : wire::KillPolicy::kAlways;
         return Status::Ok();
       });
+  wide.Add(
+      {.name = "on-child-failure",
+       .takes = Takes::kValue,
+       .value_name = "kill|event",
+       .help = "when a spawned process fails: kill ends who is still connected to it (default); event leaves "
+               "them to go on, told by a PMIx event"},
+      [&draft](std::string_view value) {
+        if (value != "kill" && value != "event")
+          return Error(Code::kInvalidArgument, "'{}' is unknown; expected kill or event", value);
+        draft.spec.on_child_failure =
+            value == "kill" ? wire::OnChildFailure::kKill : wire::OnChildFailure::kEvent;
+        return Status::Ok();
+      });
+  wide.Flag(0, "no-mpi-library", "run the tasks without libmsampi (arch and soft in MPI_Comm_spawn)",
+            &draft.spec.no_mpi_library);
   wide.Flag(0, "no-bind", "do not bind tasks to cores", &draft.spec.no_bind);
   wide.Flag(0, "oversubscribe", "allow more tasks than cores", &draft.spec.oversubscribe);
 }

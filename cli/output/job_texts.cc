@@ -129,13 +129,16 @@ Document SpecDocument(const JobSpec& spec) {
                                              {"exclusive", ask.exclusive},
                                              {"argv", Document::ListOf(component.argv)}});
   }
-  return Document::Object{{"components", Document(std::move(components))},
-                          {"working_directory", spec.cwd},
-                          {"output", spec.stdio.out},
-                          {"error", spec.stdio.err},
-                          {"input", spec.stdio.in},
-                          {"bind", !spec.no_bind},
-                          {"oversubscribe", spec.oversubscribe}};
+  return Document::Object{
+      {"components", Document(std::move(components))},
+      {"working_directory", spec.cwd},
+      {"output", spec.stdio.out},
+      {"error", spec.stdio.err},
+      {"input", spec.stdio.in},
+      {"bind", !spec.no_bind},
+      {"mpi_library", !spec.no_mpi_library},
+      {"on_child_failure", spec.on_child_failure == wire::OnChildFailure::kKill ? "kill" : "event"},
+      {"oversubscribe", spec.oversubscribe}};
 }
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
@@ -257,12 +260,13 @@ Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
   lines.emplace_back("node count", fmt::format("{}", job.nodes));
   Document::Array allocations;
   for (const AllocationInfo& allocation : job.allocations) {
-    std::string grant = allocation.grant == 0 ? "" : fmt::format("  grant {}", allocation.grant);
+    // What runs on lent cores stands with the namespaces.
+    std::string use =
+        allocation.grant == 0 ? Count(allocation.tasks, "task") : fmt::format("grant {}", allocation.grant);
     if (!allocation.held && !wire::IsFinal(job.state))
-      grant += allocation.grant == 0 ? "  lost" : ", given back";
-    lines.emplace_back("nodes",
-                       fmt::format("{} ({})  cores {}  {}{}", allocation.node, allocation.module,
-                                   Ranges(allocation.cores), Count(allocation.tasks, "task"), grant));
+      use += allocation.grant == 0 ? "  lost" : ", given back";
+    lines.emplace_back("nodes", fmt::format("{} ({})  cores {}  {}", allocation.node, allocation.module,
+                                            Ranges(allocation.cores), use));
     allocations.push_back(AllocationDocument(allocation));
   }
   if (!job.head_node.empty()) lines.emplace_back("head", job.head_node);

@@ -1,5 +1,6 @@
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <functional>
@@ -12,10 +13,12 @@
 #include "local/daemon_table.h"
 #include "local/local_paths.h"
 #include "local/supervisor.h"
+#include "local/system_files.h"
 
 namespace msa::cli {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(DaemonTable, ReadsBackWhatItWrote) {
@@ -39,6 +42,71 @@ TEST(LocalPaths, NamesSharedMemoryAsTheNodeDaemonsDo) {
   EXPECT_EQ(LocalPaths("/tmp/msa-0").shm(0).substr(0, 15), "/dev/shm/msa-0-");
   EXPECT_EQ(LocalPaths("").shm(7), "/dev/shm/msa-7-811c9dc5");
   EXPECT_EQ(LocalPaths("a").shm(7), "/dev/shm/msa-7-e40c292c");
+}
+
+class SystemFiles : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/msa-files-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    scratch_ = name;
+  }
+  void TearDown() override { EXPECT_TRUE(RemoveTree(scratch_).ok()); }
+  void Write(const std::string& path) { ASSERT_TRUE(WriteFileAtomically(path, "text").ok()); }
+  static bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+  std::string scratch_;
+};
+
+TEST_F(SystemFiles, AreRemovedByNameAndNothingElse) {
+  const LocalPaths paths(scratch_ + "/d");
+  ASSERT_TRUE(ClaimDirectory(paths).ok());
+  EXPECT_TRUE(HoldsSystem(paths));
+  ASSERT_TRUE(MakeDirectory(paths.log_directory()).ok());
+  ASSERT_TRUE(MakeDirectory(paths.node("cn0")).ok());
+  for (const std::string& path :
+       {paths.state_db(), paths.state_db() + "-wal", paths.topology(), paths.daemon_table(),
+        paths.log("controller"), paths.node("cn0") + "/noded.lock", paths.dir() + "/mine",
+        paths.topology() + ".backup"})
+    Write(path);
+  ASSERT_TRUE(RemoveRunFiles(paths).ok());
+  EXPECT_FALSE(Exists(paths.nodes()));
+  EXPECT_TRUE(Exists(paths.state_db()) && Exists(paths.log("controller")));
+  const auto left = RemoveState(paths);
+  ASSERT_TRUE(left.ok()) << left.status().message();
+  EXPECT_THAT(*left, ElementsAre("mine", "topology.toml.backup"));
+  EXPECT_THAT(*ListDirectory(paths.dir()), ElementsAre("mine", "topology.toml.backup"));
+}
+
+TEST_F(SystemFiles, LeaveNoDirectoryBehindThatHoldsNothingElse) {
+  const LocalPaths paths(scratch_ + "/d");
+  ASSERT_TRUE(ClaimDirectory(paths).ok());
+  ASSERT_TRUE(ClaimDirectory(paths).ok()) << "an earlier system's directory is taken again";
+  Write(paths.state_db());
+  EXPECT_TRUE(RemoveState(paths)->empty());
+  EXPECT_FALSE(Exists(paths.dir()));
+}
+
+TEST_F(SystemFiles, AreNotPutAmongSomebodysOwn) {
+  Write(scratch_ + "/mine");
+  const Status full = ClaimDirectory(LocalPaths(scratch_));
+  EXPECT_EQ(full.code(), Code::kInvalidArgument);
+  EXPECT_THAT(full.message(), HasSubstr("mine"));
+  EXPECT_FALSE(HoldsSystem(LocalPaths(scratch_)));
+  const Status file = ClaimDirectory(LocalPaths(scratch_ + "/mine"));
+  EXPECT_EQ(file.code(), Code::kInvalidArgument);
+  EXPECT_THAT(file.message(), HasSubstr("choose another"));
+}
+
+TEST_F(SystemFiles, DoNotChangeTheModeOfADirectoryThatWasThere) {
+  const std::string dir = scratch_ + "/open";
+  ASSERT_TRUE(MakeDirectory(dir, 0755).ok());
+  const Status status = ClaimDirectory(LocalPaths(dir));
+  EXPECT_EQ(status.code(), Code::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("chmod 700 " + dir));
+  struct stat info {};
+  ASSERT_EQ(::stat(dir.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0755u);
 }
 
 class SupervisorTest : public ::testing::Test {

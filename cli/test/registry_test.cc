@@ -24,6 +24,24 @@ TEST(Registry, KnowsTheAliases) {
   EXPECT_EQ(Choose({"--version"})->command->run, &Version);
 }
 
+TEST(Registry, TakesTheDirectoryBeforeEveryCommand) {
+  for (const Command& command : Commands()) {
+    Args args = {"--dir", "/d", std::string(command.noun)};
+    if (!command.verb.empty()) args.emplace_back(command.verb);
+    args.emplace_back("word");
+    const auto chosen = Choose(args);
+    ASSERT_TRUE(chosen.ok()) << chosen.status().message();
+    EXPECT_EQ(chosen->command->run, command.run);
+    EXPECT_THAT(chosen->rest, ElementsAre("--dir", "/d", "word"));
+  }
+  EXPECT_THAT(Choose({"--dir=/d", "job", "list"})->rest, ElementsAre("--dir=/d"));
+  EXPECT_THAT(Choose({"job", "--dir", "/d", "list", "-a"})->rest, ElementsAre("--dir", "/d", "-a"));
+  EXPECT_THAT(Choose({"run", "echo", "--dir", "x"})->rest, ElementsAre("echo", "--dir", "x"));
+  EXPECT_EQ(Choose({"--dir", "/d", "--version"})->command->run, &Version);
+  EXPECT_EQ(Choose({"--dir", "/d", "help"})->command, nullptr);
+  EXPECT_THAT(Choose({"--dir"}).status().message(), HasSubstr("--dir needs a value"));
+}
+
 TEST(Registry, NamesTheNearestNounAndVerb) {
   const auto noun = Choose({"jbo", "list"});
   EXPECT_EQ(ExitCodeOf(noun.status().code()), 2);

@@ -4,6 +4,17 @@ add_library(msa_options INTERFACE)
 target_compile_options(msa_options INTERFACE
   -Wall -Wextra -Wpedantic -Wno-missing-field-initializers -Werror=return-type -Werror=unused-result -fvisibility=hidden
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety -Werror=thread-safety>)
+set(MSA_FUZZING OFF)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND MSA_SANITIZE MATCHES "address")
+  set(MSA_FUZZING ON)
+endif()
+# ENVIRONMENT of tests that meet the leaks of tests/support/library_leaks.supp.
+set(MSA_LIBRARY_LEAKS)
+if(MSA_SANITIZE MATCHES "address" AND MSA_BUILD_TESTS)
+  find_program(MSA_SYMBOLIZER NAMES llvm-symbolizer-14 llvm-symbolizer REQUIRED)
+  set(MSA_LIBRARY_LEAKS ASAN_SYMBOLIZER_PATH=${MSA_SYMBOLIZER} ASAN_OPTIONS=fast_unwind_on_malloc=0
+    LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/library_leaks.supp:print_suppressions=0)
+endif()
 if(MSA_SANITIZE)
   target_compile_options(msa_options INTERFACE -fsanitize=${MSA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(msa_options INTERFACE -fsanitize=${MSA_SANITIZE})
@@ -16,6 +27,10 @@ function(msa_add_library name)
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/src)
   target_link_libraries(${name} PUBLIC ${arg_PUBLIC} PRIVATE msa_options ${arg_PRIVATE})
+  if(MSA_FUZZING)
+    # Else the fuzzers would not see which inputs lead deeper into the library.
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 # msa_add_header_library(NAME [LINK libs]): headers only, include root ./include.
@@ -95,14 +110,16 @@ function(msa_finish_tests)
   endforeach()
 endfunction()
 
-# msa_add_fuzzer(NAME SOURCES a_fuzz.cc... LINK libs...): clang builds with libFuzzer, into ${build}/fuzz; nothing elsewhere.
+# msa_add_fuzzer(NAME SOURCES a_fuzz.cc... LINK libs... [INCLUDE private folders...]): clang builds with libFuzzer, into
+# ${build}/fuzz; nothing elsewhere.
 function(msa_add_fuzzer name)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
-  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang" OR NOT MSA_SANITIZE MATCHES "address")
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;INCLUDE" ${ARGN})
+  if(NOT MSA_FUZZING)
     return()
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE msa_options ${arg_LINK})
+  target_include_directories(${name} PRIVATE ${arg_INCLUDE})
   target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)

@@ -99,6 +99,36 @@ TEST_F(Errors, FormatsOfListingsAreWellFormed) {
               AllOf(HasSubstr("cn0"), HasSubstr("bn1"), HasSubstr("dn0"), HasSubstr("nam0")));
 }
 
+TEST_F(Errors, ADescriptorThatIsClosedIsNotTakenForAnother) {
+  // gRPC opens an eventfd before main: without care it becomes standard input.
+  const auto with = [](const std::string& closed) {
+    Command command = cluster_->Msactl({});
+    command.argv = {"sh", "-c", "exec \"$0\" run -n 1 sh -c 'cat; echo end' " + closed, command.argv[0]};
+    command.timeout = 20s;
+    return support::RunCommand(command);
+  };
+  const Outcome no_input = with("<&-");
+  EXPECT_EQ(no_input.code, 0) << no_input.Text();
+  EXPECT_EQ(no_input.out, "end\n");
+  const Outcome no_output = with("<&- >&- 2>&-");
+  EXPECT_EQ(no_output.code, 0) << no_output.Text();
+}
+
+TEST_F(Errors, TheDirectoryMayStandBeforeTheCommand) {
+  const support::ScratchDirectory scratch;
+  const auto call = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--dir", cluster_->dir()});
+    Command command = cluster_->Msactl(arguments);
+    command.env["MSA_DIR"] = scratch.path() + "/nothing";
+    return support::RunCommand(command);
+  };
+  EXPECT_EQ(call({"status"}).code, 0) << call({"status"}).Text();
+  EXPECT_EQ(call({"run", "-n", "1", "echo", "--dir"}).out, "--dir\n");
+  EXPECT_EQ(call({"node", "list"}).code, 0);
+  EXPECT_EQ(call({"cluster", "status"}).code, 0);
+  EXPECT_EQ(call({"version"}).code, 0);
+}
+
 TEST_F(Errors, EveryCommandExplainsItselfWithoutADaemon) {
   Command command = cluster_->Msactl({"help"});
   command.env["MSA_DIR"] = cluster_->scratch().path() + "/nothing";
@@ -178,7 +208,20 @@ TEST(NoSystem, ATopologyFileThatIsNotThereIsNamed) {
       support::RunCommand({.argv = {support::BinaryPath("msactl"), "cluster", "up", "--dir",
                                     scratch.path() + "/d", "--topology", "/no/such.toml"}});
   EXPECT_EQ(outcome.code, 3) << outcome.Text();
-  EXPECT_THAT(outcome.err, HasSubstr("/no/such.toml"));
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("topology file"), HasSubstr("/no/such.toml"), HasSubstr("msa-topology(5)")));
+}
+
+TEST(NoSystem, ADirectoryThatIsAFileIsRefusedAndStays) {
+  const support::ScratchDirectory scratch;
+  const std::string file = scratch.Write("file", "mine\n");
+  for (const char* verb : {"up", "down"}) {
+    const Outcome outcome =
+        support::RunCommand({.argv = {support::BinaryPath("msactl"), "cluster", verb, "--dir", file}});
+    EXPECT_EQ(outcome.code, 2) << outcome.Text();
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr(file), HasSubstr("not a directory"), Not(HasSubstr("remove"))));
+  }
+  EXPECT_EQ(support::ReadFile(file), "mine\n");
 }
 
 }  // namespace

@@ -18,10 +18,12 @@ cmake --install "$build" --prefix "$work/usr" >"$work/log" || fail "$(cat "$work
 for script in bash-completion/completions/msactl zsh/site-functions/_msactl fish/vendor_completions.d/msactl.fish; do
   grep -q "completion words --" "$work/usr/share/$script" || fail "$script is not installed"
 done
-for page in man1/msactl.1 man8/msa-controllerd.8 man8/msa-noded.8 man8/msa-jobd.8; do
+for page in man1/msactl.1 man5/msa-topology.5 man8/msa-controllerd.8 man8/msa-noded.8 man8/msa-jobd.8; do
   [ -s "$work/usr/share/man/$page" ] || fail "$page is not installed"
 done
-[ -s "$work/usr/share/doc/msa/examples/hello_modular.c" ] || fail "the example is not installed"
+for example in hello_modular.c topology.toml; do
+  [ -s "$work/usr/share/doc/msa/examples/$example" ] || fail "example $example is not installed"
+done
 
 # An empty environment: nothing of the build tree is on the path.
 run() { env -i HOME="$work" MSA_DIR="$MSA_DIR" PATH=/usr/bin:/bin "$work/usr/bin/msactl" "$@"; }

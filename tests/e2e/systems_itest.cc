@@ -1,7 +1,10 @@
 // Local systems as wholes: up, down, side by side, as an ordinary user, on a full disk.
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <regex>
 
 #include "shared_cluster.h"
 
@@ -48,6 +51,101 @@ TEST(LocalSystem, KeepsItsJobsOverDownAndUp) {
   ASSERT_EQ(jobs.size(), 1u);
   EXPECT_EQ(jobs[0]["name"].text(), "before");
   EXPECT_EQ(cluster->Query({"node", "show", "cn1"})["reason"].text(), "fan broken");
+}
+
+TEST(LocalSystem, TakenDownAfterItsDaemonsWereKilledForgetsItsJobs) {
+  const auto cluster = StartOrFail({.topology = kTwoNodes});
+  ASSERT_NE(cluster, nullptr);
+  const std::string mark = cluster->scratch().path() + "/started";
+  ASSERT_EQ(cluster->Run({"run", "-J", "done", "true"}).code, 0);
+  ASSERT_EQ(cluster->Run({"run", "--detach", "--exclusive", "-N", "2", "-J", "runs", "sleep", "1000"}).code,
+            0);
+  ASSERT_EQ(cluster->Run({"run", "--detach", "-J", "waits", "touch", mark}).code, 0);
+  ASSERT_TRUE(Eventually(10s, "a job runs", [&] { return cluster->SlotsUsed() > 0; }));
+  ::kill(cluster->Daemon("supervisor"), SIGKILL);
+  for (const support::ProcessEntry& process : cluster->Processes())
+    if (process.command.find("msa-controllerd") != std::string::npos ||
+        process.command.find("msa-noded") != std::string::npos)
+      ::kill(process.pid, SIGKILL);
+  ASSERT_TRUE(Eventually(10s, "the controller is dead", [&] { return cluster->Daemon("controller") == 0; }));
+  const Outcome down = cluster->Down();
+  EXPECT_EQ(down.code, 0) << down.Text();
+  EXPECT_THAT(down.out, HasSubstr("2 jobs cancelled"));
+  EXPECT_LE(Lines(down.err).size(), 1u) << down.err;
+  EXPECT_THAT(cluster->Leftovers(), testing::IsEmpty());
+  const std::string topology = cluster->scratch().path() + "/topology.toml";
+  ASSERT_EQ(cluster->Run({"cluster", "up", "-q", "--topology", topology}).code, 0);
+  EXPECT_TRUE(cluster->Query({"job", "list"})["items"].list().empty());
+  const auto jobs = cluster->Query({"job", "list", "-a"})["items"].list();
+  ASSERT_EQ(jobs.size(), 3u);
+  for (const Json& job : jobs)
+    EXPECT_EQ(job["state"].text(), job["name"].text() == "done" ? "COMPLETED" : "CANCELLED");
+  EXPECT_FALSE(fs::exists(mark)) << "a job that was cancelled has run";
+}
+
+TEST(LocalSystem, ThatDoesNotComeUpInTimeIsStoppedAgain) {
+  const support::ScratchDirectory scratch;
+  const std::string dir = scratch.path() + "/d";
+  const auto call = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {support::BinaryPath("msactl"), "--dir", dir});
+    return support::RunCommand({.argv = arguments});
+  };
+  for (const char* timeout : {"0", "5ms", "60ms"}) {
+    const Outcome up = call({"cluster", "up", "--timeout", timeout});
+    // A fast machine may be up within 60 ms.
+    if (up.code == 0) {
+      EXPECT_EQ(call({"cluster", "down"}).code, 0);
+      continue;
+    }
+    EXPECT_EQ(up.code, 6) << up.Text();
+    EXPECT_THAT(up.err, HasSubstr("what was started is stopped again"));
+    EXPECT_EQ(call({"cluster", "status"}).code, 8) << "something runs on";
+  }
+  const Outcome down = call({"cluster", "down", "--purge", "-q"});
+  EXPECT_EQ(down.code, 0) << down.Text();
+  EXPECT_EQ(down.out + down.err, "");
+  EXPECT_FALSE(fs::exists(dir));
+}
+
+TEST(LocalSystem, RemovesOnlyWhatIsItsOwn) {
+  const auto cluster = StartOrFail({.topology = kTwoNodes});
+  ASSERT_NE(cluster, nullptr);
+  const std::string mine = cluster->dir() + "/mine";
+  fs::create_directory(mine);
+  std::ofstream(mine + "/p") << "p";
+  const Outcome down = cluster->Run({"cluster", "down", "--purge"});
+  EXPECT_EQ(down.code, 0) << down.Text();
+  EXPECT_THAT(down.err, AllOf(HasSubstr("not msa's"), HasSubstr("mine")));
+  EXPECT_EQ(support::ReadFile(mine + "/p"), "p");
+  EXPECT_FALSE(fs::exists(cluster->dir() + "/state.db"));
+  // It is nobody's system any more.
+  const Outcome again = cluster->Run({"cluster", "down", "--purge"});
+  EXPECT_EQ(again.code, 7) << again.Text();
+  EXPECT_THAT(again.err, HasSubstr("nothing is removed"));
+  const Outcome up = cluster->Run({"cluster", "up"});
+  EXPECT_EQ(up.code, 2) << up.Text();
+  EXPECT_THAT(up.err, AllOf(HasSubstr("mine"), HasSubstr("--dir")));
+  EXPECT_EQ(support::ReadFile(mine + "/p"), "p");
+}
+
+TEST(LocalSystem, StartsFromTheExampleTopology) {
+  const auto cluster = StartOrFail({.up = {"--topology", MSA_EXAMPLES "/topology.toml"}});
+  ASSERT_NE(cluster, nullptr);
+  EXPECT_EQ(cluster->Query({"node", "list"})["items"].list().size(), 7u);
+  EXPECT_EQ(cluster->Run({"run", "-m", "booster", "-N", "2", "--gpus-per-node", "1", "true"}).code, 0);
+  EXPECT_THAT(cluster->Run({"cluster", "up", "--help"}).out,
+              AllOf(HasSubstr("msa-topology(5)"), HasSubstr("examples/topology.toml")));
+}
+
+TEST(LocalSystem, LogsTellTimeInOneWay) {
+  const auto cluster = StartOrFail({.topology = kTwoNodes});
+  ASSERT_NE(cluster, nullptr);
+  ASSERT_EQ(cluster->Run({"run", "-N", "2", "true"}).code, 0);
+  for (const char* daemon : {"supervisor", "controller", "noded-cn0", "jobd-cn0"}) {
+    for (const std::string& line : Lines(cluster->Run({"cluster", "logs", daemon}).out))
+      EXPECT_TRUE(std::regex_search(line, std::regex(R"(^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z )")))
+          << daemon << ": " << line;
+  }
 }
 
 TEST(LocalSystem, StatusAndLogsNameItsDaemons) {

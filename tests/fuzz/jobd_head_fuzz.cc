@@ -1,8 +1,12 @@
-// The head of a job under arbitrary frames of its members, of the controller and of clients: it may refuse,
-// never break an invariant. The input is a sequence of (source, type, length, payload).
+// The head of a job under arbitrary frames of its members, of the controller and of clients, and under
+// members that come and go: it may refuse, never break an invariant. The input is a sequence of steps, each
+// (kind and index, low byte of the type, length, payload); see Step().
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "head.h"
@@ -16,26 +20,31 @@ class Silent final : public HeadOutlet {
   void ToController(std::uint16_t, std::string) override {}
   void ToSession(std::uint64_t, std::uint16_t, std::string) override {}
   void EndSession(std::uint64_t) override {}
-  TimerId After(Millis, std::function<void()> callback) override {
-    timers[++next] = std::move(callback);
-    return TimerId{next};
+  TimerId After(Millis delay, std::function<void()> callback) override {
+    timers_[++next_] = {delay, std::move(callback)};
+    return TimerId{next_};
   }
-  void Cancel(TimerId timer) override { timers.erase(static_cast<std::uint64_t>(timer)); }
+  void Cancel(TimerId timer) override { timers_.erase(static_cast<std::uint64_t>(timer)); }
   Instant WallTime() override { return {}; }
-  SteadyTime SteadyTimeNow() override { return {}; }
+  SteadyTime SteadyTimeNow() override { return now_; }
   void SaveExitRecord(const std::string&) override {}
   void MembersKnown(Epoch, const std::vector<wire::Member>&, const std::string&) override {}
-  bool IsJoined(std::uint32_t) override { return true; }
+  bool IsJoined(std::uint32_t member) override { return joined.contains(member); }
   void JobOver() override {}
   void Log(const std::string&) override {}
   void FireOldest() {
-    if (timers.empty()) return;
-    const auto callback = std::move(timers.begin()->second);
-    timers.erase(timers.begin());
+    if (timers_.empty()) return;
+    auto [delay, callback] = std::move(timers_.begin()->second);
+    timers_.erase(timers_.begin());
+    now_ += delay;
     callback();
   }
-  std::map<std::uint64_t, std::function<void()>> timers;
-  std::uint64_t next = 0;
+  std::set<std::uint32_t> joined = {0, 1};
+
+ private:
+  std::map<std::uint64_t, std::pair<Millis, std::function<void()>>> timers_;
+  std::uint64_t next_ = 0;
+  SteadyTime now_{};
 };
 
 wire::LaunchJob TwoNodes() {
@@ -55,6 +64,35 @@ wire::LaunchJob TwoNodes() {
   return launch;
 }
 
+// kind_and_index: kind in the low three bits, member or session in the two above.
+void Step(Head& head, Silent& outlet, std::uint8_t kind_and_index, wire::Frame frame) {
+  const std::uint16_t low = frame.type;
+  const std::uint32_t index = kind_and_index >> 3 & 3;
+  switch (kind_and_index & 7) {
+    case 0:
+      frame.type = static_cast<std::uint16_t>(0x0500 | low);
+      return head.OnMember(index, frame);
+    case 1:
+      frame.type = static_cast<std::uint16_t>(0x0200 | low);
+      return head.OnController(frame);
+    case 2:
+      frame.type = static_cast<std::uint16_t>(0x0400 | low);
+      return head.OnSession(1 + index, frame);
+    case 3:
+      outlet.joined.insert(index);
+      return head.OnMemberJoined(index);
+    case 4:
+      outlet.joined.erase(index);
+      return head.OnMemberLost(index, "lost");
+    case 5:
+      return head.OnSessionsLost();
+    case 6:
+      return head.OnControllerLink();
+    default:
+      return outlet.FireOldest();
+  }
+}
+
 }  // namespace
 }  // namespace msa::jobd
 
@@ -65,30 +103,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   head.Start();
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (rest.size() >= 3) {
-    const auto source = static_cast<std::uint8_t>(rest[0]);
+    const auto kind_and_index = static_cast<std::uint8_t>(rest[0]);
     const auto low = static_cast<std::uint8_t>(rest[1]);
     const std::size_t length = std::min<std::size_t>(static_cast<std::uint8_t>(rest[2]), rest.size() - 3);
-    msa::wire::Frame frame{0, 0, 1, std::string(rest.substr(3, length))};
+    Step(head, outlet, kind_and_index, {low, 0, 1, std::string(rest.substr(3, length))});
     rest.remove_prefix(3 + length);
-    switch (source % 5) {
-      case 0:
-      case 1:
-        frame.type = static_cast<std::uint16_t>(0x0500 | low);
-        head.OnMember(source % 5, frame);
-        break;
-      case 2:
-        frame.type = static_cast<std::uint16_t>(0x0200 | low);
-        head.OnController(frame);
-        break;
-      case 3:
-        frame.type = static_cast<std::uint16_t>(0x0400 | low);
-        head.OnSession(1 + source / 128, frame);
-        break;
-      default:
-        outlet.FireOldest();
-        break;
+    if (const auto status = head.CheckInvariants(); !status.ok()) {
+      std::fprintf(stderr, "%s\n", status.message().c_str());
+      std::abort();
     }
-    if (!head.CheckInvariants().ok()) std::abort();
   }
   return 0;
 }

@@ -1,30 +1,27 @@
-// Decoders of the messages between job daemons and of tasks: whatever decodes must encode again to the same
-// message.
+// Decoders of what job daemons tell each other, of what tasks tell them, and of what the node daemon reads
+// back from its own disk. The first byte of the input chooses the message.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "msa/base/wire.h"
+#include "msa/base/messages.h"
 #include "msa/jobd/task_messages.h"
 #include "msa/pmix/collective.h"
 
+#include "jobd_record.h"
 #include "peer_messages.h"
+#include "round_trip.h"
 
 namespace {
 
-template <class M>
-void RoundTrip(std::string_view payload) {
-  const auto message = msa::wire::Decode<M>(payload);
-  if (!message.ok()) return;
-  const std::string once = msa::wire::Encode(*message);
-  const auto again = msa::wire::Decode<M>(once);
-  if (!again.ok() || msa::wire::Encode(*again) != once) std::abort();
-}
-
-template <class... Ms>
-void Pick(std::uint8_t which, std::string_view payload) {
-  std::uint8_t i = 0;
-  ((i++ == which % sizeof...(Ms) ? RoundTrip<Ms>(payload) : void()), ...);
+// The node daemon reads the first fields of a LaunchJob, the job daemon all of it: they must agree.
+void SameHeader(std::string_view payload) {
+  const auto launch = msa::wire::Decode<msa::wire::LaunchJob>(payload);
+  if (!launch.ok()) return;
+  const auto header = msa::wire::Decode<msa::node::LaunchHeader>(payload);
+  if (!header.ok() || header->job != launch->job || header->incarnation != launch->incarnation ||
+      header->user.uid != launch->user.uid || header->head_index != launch->head_index)
+    std::abort();
 }
 
 }  // namespace
@@ -32,11 +29,16 @@ void Pick(std::uint8_t which, std::string_view payload) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace msa::jobd;
   if (size == 0) return 0;
-  Pick<PeerHello, PeerWelcome, PeerRefused, NamespaceRegister, NamespaceReady, NamespaceStart, TasksStarted,
-       TaskEnded, NamespaceSignal, NamespaceKill, NamespaceDeregister, TaskOutput, OutputCredit, TaskInput,
-       InputTaken, ModexRequest, ModexReply, StorePublish, StoreLookup, StoreUnpublish, StoreReply,
-       SpawnRequest, SpawnReply, AbortRequest, NamespacesLinked, NamespaceConnected, TaskNotice, Membership,
-       MemberGone, JobEnd, msa::pmix::CollectiveMessage, msa::wire::TaskHello, msa::wire::TaskWelcome>(
-      data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
+  const std::string_view payload(reinterpret_cast<const char*>(data) + 1, size - 1);
+  msa::fuzz::RoundTripAs<
+      PeerHello, PeerWelcome, PeerRefused, NamespaceRegister, NamespaceReady, NamespaceStart, TasksStarted,
+      TaskEnded, NamespaceSignal, NamespaceKill, NamespaceDeregister, TaskOutput, OutputCredit, TaskInput,
+      InputTaken, ModexRequest, ModexReply, StorePublish, StoreLookup, StoreUnpublish, StoreReply,
+      SpawnRequest, SpawnReply, AbortRequest, NamespacesLinked, NamespaceConnected, Membership, MemberGone,
+      JobEnd, msa::pmix::CollectiveMessage, msa::wire::TaskHello, msa::wire::TaskWelcome,
+      msa::node::JobdRecord, TaskNotice, PlanRequest, PlanReply, PlanDrop, NamespaceEvent,
+      msa::wire::SpawnAsk, msa::wire::SpawnVerdict, msa::wire::SpawnWithdraw, msa::wire::Disconnected>(
+      data[0], payload);
+  SameHeader(payload);
   return 0;
 }

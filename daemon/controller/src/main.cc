@@ -6,6 +6,10 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "msa/adapters/process/standard_descriptors.h"
+#include "msa/base/clock.h"
+
+#include "offline.h"
 #include "wiring.h"
 
 namespace {
@@ -69,6 +73,7 @@ struct CommandLine {
   std::uint64_t owner_grace_ms = 10000;
   std::string scheduler = "easy";
   std::string log_level = "info";
+  std::string cancel_jobs;
 };
 
 void AddPlaces(CLI::App& app, CommandLine& line) {
@@ -80,6 +85,13 @@ void AddPlaces(CLI::App& app, CommandLine& line) {
       ->required();
   app.add_option("--listen", line.daemon.listen, "address to serve on (default: unix:DIR/controller.sock)")
       ->type_name("unix:PATH");
+}
+
+void AddOffline(CLI::App& app, CommandLine& line) {
+  app.add_option("--cancel-jobs", line.cancel_jobs,
+                 "instead of serving, when no controller runs: mark the jobs in DIR that have not ended as "
+                 "cancelled with this reason, and print how many")
+      ->type_name("REASON");
 }
 
 void AddBehaviour(CLI::App& app, CommandLine& line) {
@@ -127,15 +139,24 @@ int Report(const msa::Status& status) {
   return ExitCodeOf(status.code());
 }
 
+int CancelJobs(const CommandLine& line) {
+  const msa::Result<std::size_t> cancelled = msa::CancelStoredJobs(line.daemon, line.cancel_jobs, msa::Now());
+  if (!cancelled.ok()) return Report(cancelled.status());
+  std::printf("%zu\n", *cancelled);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  msa::SecureStandardDescriptors();
   CommandLine line;
   CLI::App app(kDescription, "msa-controllerd");
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("msa-controllerd " MSA_VERSION));
   AddPlaces(app, line);
   AddBehaviour(app, line);
+  AddOffline(app, line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -143,10 +164,11 @@ int main(int argc, char** argv) {
   }
   const msa::Result<msa::DaemonOptions> options = OptionsOf(line);
   if (!options.ok()) return Report(options.status());
+  if (!line.cancel_jobs.empty()) return CancelJobs(line);
 
   BlockSignals();
   spdlog::set_default_logger(spdlog::stderr_logger_mt("controller"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
   spdlog::set_level(spdlog::level::from_str(line.log_level));
   return Report(msa::RunController(*options));
 }

@@ -100,19 +100,43 @@ void Shell::Process(Event event) {
   spdlog::error("state cannot be written, trying again each {} ms: {}", options_.commit_retry.count(),
                 committed.ToString());
   trouble_ = committed;
+  AnswerUnwritten(effects);
   held_ = std::move(effects);
   retry_timer_ = loop_.After(options_.commit_retry, [this] { RetryCommit(); });
 }
 
 void Shell::Hold(Event event) {
-  if (const ReplyTag tag = TagOf(event); tag != 0) {
+  if (std::holds_alternative<event::Cancel>(event)) {
+    // A job can be ended however full the disk is: what became of it is written with what is held.
+    std::vector<Effect> effects = controller_.On(std::move(event), Now());
+    AnswerUnwritten(effects);
+    held_->insert(held_->end(), std::make_move_iterator(effects.begin()),
+                  std::make_move_iterator(effects.end()));
+  } else if (const ReplyTag tag = TagOf(event); tag != 0) {
     // A request is not kept waiting for a disk: the caller learns what is wrong.
-    Answer(tag, trouble_.WithContext("the controller cannot write its state, nothing was changed"), JobId(0));
+    Answer(tag, trouble_.WithContext("nothing was changed, the controller cannot write its state"), JobId(0));
   } else if (auto* beat = std::get_if<event::NodeHeartbeat>(&event)) {
     held_heartbeats_[beat->node] = std::move(*beat);
   } else if (!std::holds_alternative<event::Tick>(event)) {
     waiting_.push_back(std::move(event));
   }
+}
+
+void Shell::AnswerUnwritten(std::vector<Effect>& effects) {
+  // A node that gets the end of a job's tasks twice does it once: it stands in `effects` still, behind a
+  // start that may be held too.
+  for (const Effect& effect : effects) {
+    const auto* send = std::get_if<effect::SendToJobd>(&effect);
+    if (send != nullptr && send->type == wire::CancelJob::kType) Do(*send);
+  }
+  const Status told = trouble_.WithContext(
+      "the request is carried out, but the controller cannot write its state until there is room");
+  for (const Effect& effect : effects) {
+    const auto* reply = std::get_if<effect::Reply>(&effect);
+    if (reply == nullptr) continue;
+    Answer(reply->tag, reply->status.ok() ? told : reply->status, JobId(0));
+  }
+  std::erase_if(effects, [](const Effect& e) { return std::holds_alternative<effect::Reply>(e); });
 }
 
 Status Shell::Commit(const std::vector<Effect>& effects) {

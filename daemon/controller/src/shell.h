@@ -32,8 +32,9 @@ class NodeLink {
 
 // Around the pure Controller: takes events, commits what comes out, and only then replies, sends and tells
 // watchers. A Submit that cannot be committed is undone and answered with the error. Anything else that
-// cannot is held and tried again each second; meanwhile requests are refused with the store's error, and what
-// nodes report waits in order. One thread, the loop's, for all members and all callbacks.
+// cannot is held and tried again each second; meanwhile requests are refused with the store's error, but for
+// Cancel, whose kill goes out, and what nodes report waits in order. One thread, the loop's, for all members
+// and all callbacks.
 class Shell {
  public:
   struct Options {
@@ -99,6 +100,8 @@ class Shell {
   void Process(Event event);
   void Hold(Event event);
   Status Commit(const std::vector<Effect>& effects);
+  // Of a request that was taken while nothing can be written: ends tasks at once, and tells the caller.
+  void AnswerUnwritten(std::vector<Effect>& effects);
   void UndoSubmit(const std::vector<Effect>& effects, const Status& why);
   void RetryCommit();
   void Execute(std::vector<Effect> effects);

@@ -27,6 +27,7 @@ class FakeStore : public JobStore {
 
 struct Sent {
   std::vector<JobId> started;
+  std::vector<JobId> to_jobd;
   int registered = 0;
   std::vector<Status> closed;
 };
@@ -36,7 +37,7 @@ class FakeLink : public NodeLink {
   explicit FakeLink(Sent& sent) : sent_(sent) {}
   void Send(const node_control::Registered&) override { sent_.registered += 1; }
   void Send(node_control::StartJob command) override { sent_.started.push_back(command.job); }
-  void Send(node_control::ToJobd) override {}
+  void Send(node_control::ToJobd command) override { sent_.to_jobd.push_back(command.job); }
   void Send(const node_control::QuitJob&) override {}
   void Close(Status why) override { sent_.closed.push_back(std::move(why)); }
 
@@ -146,6 +147,35 @@ TEST_F(ShellTest, HoldsAPlacementUntilTheDiskHasRoom) {
   ASSERT_TRUE(SettleUntil([&] { return !sent_.started.empty(); }));
   EXPECT_EQ(sent_.started, std::vector<JobId>{JobId(1)});
   EXPECT_EQ((*controller_.ListNodes("", {}))[0].load, 2.5);
+  EXPECT_TRUE(controller_.CheckInvariants().ok());
+}
+
+TEST_F(ShellTest, AFullDiskKeepsNobodyFromEndingAJob) {
+  Register();
+  JobId job;
+  Submit("t", [&](const Status&, JobId id) { job = id; });
+  Settle();
+  ASSERT_EQ(sent_.started.size(), 1u);
+  store_.full = true;
+  Status told;
+  const auto cancel = [&](bool now) {
+    sent_.to_jobd.clear();
+    told = Status::Ok();
+    shell_.Request(event::Cancel{.job = job, .now = now},
+                   [&](const Status& status, JobId) { told = status; });
+  };
+  for (const bool again : {false, true}) {  // the one that finds the disk full, and one that comes later
+    cancel(again);
+    EXPECT_EQ(sent_.to_jobd, std::vector<JobId>{job});
+    EXPECT_EQ(told.code(), Code::kResourceExhausted);
+    EXPECT_NE(told.message().find("disk is full"), std::string::npos) << told.message();
+  }
+  shell_.Request(event::Cancel{.job = JobId(77)}, [&](const Status& status, JobId) { told = status; });
+  EXPECT_EQ(told.code(), Code::kNotFound);
+  const int before = store_.commits;
+  store_.full = false;
+  ASSERT_TRUE(SettleUntil([&] { return store_.commits > before; }));
+  EXPECT_EQ(controller_.GetJob(job)->record->state, JobState::kEnding);
   EXPECT_TRUE(controller_.CheckInvariants().ok());
 }
 

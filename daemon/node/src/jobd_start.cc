@@ -55,10 +55,11 @@ void JobdManager::Balance() {
   if (closing_ != Closing::kNo) return;
   ShrinkPool();
   std::vector<UserIdentity> users{Self()};
-  for (const auto& [key, waiting] : waiting_)
-    if (std::none_of(users.begin(), users.end(),
-                     [&](const auto& u) { return u.uid == waiting.start.user.uid; }))
-      users.push_back(waiting.start.user);
+  for (const auto& entry : waiting_) {
+    const UserIdentity& user = entry.second.start.user;
+    if (std::none_of(users.begin(), users.end(), [&](const auto& u) { return u.uid == user.uid; }))
+      users.push_back(user);
+  }
   for (const UserIdentity& user : users) {
     for (std::uint32_t left = WantedStarts(user); left > 0; --left) {
       const Status started = StartJobd(user);

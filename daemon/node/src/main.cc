@@ -17,6 +17,7 @@
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/files.h"
 #include "msa/adapters/process/lock_file.h"
+#include "msa/adapters/process/standard_descriptors.h"
 
 #include "node_daemon.h"
 #include "options.h"
@@ -46,7 +47,8 @@ int ExitCode(const Status& status) {
 
 void StartLog(const Options& options) {
   auto logger = spdlog::stderr_logger_mt("noded");
-  logger->set_pattern(fmt::format("%Y-%m-%dT%H:%M:%S.%e%z %l noded {} [%P] %v", options.name));
+  logger->set_pattern(fmt::format("%Y-%m-%dT%H:%M:%S.%eZ %l noded {} [%P] %v", options.name),
+                      spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(options.log_level));
   spdlog::set_default_logger(std::move(logger));
 }
@@ -154,6 +156,7 @@ Status Run(Options& options) {
 }  // namespace msa::node
 
 int main(int argc, char** argv) {
+  msa::SecureStandardDescriptors();
   if (argc > 1 && std::string_view(argv[1]) == "--run-as") return msa::node::RunAs(argc, argv);
   auto parsed = msa::node::ParseOptions(argc, argv);
   if (parsed.exit_now) return parsed.exit_code;

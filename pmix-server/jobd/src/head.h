@@ -193,7 +193,7 @@ class Head {
   void GiveUpOn(const std::string& nspace);
   void OnAbort(const AbortRequest& message);
   void OnLinked(const NamespacesLinked& message);
-  void Settle(const std::string& nspace);
+  void Settle(std::string nspace);  // by value: the namespace, which may own it, is erased
   void JudgeSingletons(Namespace& ns);
   void WatchMixture(Namespace& ns);
   void JudgeMixture(Namespace& ns);

@@ -6,6 +6,12 @@
 #include "head.h"
 
 namespace msa::jobd {
+namespace {
+
+// Of a job that lost a node or a job daemon, as the controller gives it when the head itself is lost.
+constexpr std::int32_t kNodeFailCode = 125;
+
+}  // namespace
 
 // Asks the tasks to leave, kills them after the grace. The namespace itself goes when its last task has been
 // reported.
@@ -117,7 +123,7 @@ void Head::OnLinked(const NamespacesLinked& message) {
 // ------------------------------------------------------------------------------------------ after the last
 // task
 
-void Head::Settle(const std::string& nspace) {
+void Head::Settle(std::string nspace) {
   Namespace& ns = *Find(nspace);
   outlet_.Cancel(ns.kill_timer);
   outlet_.Cancel(ns.mixture_timer);
@@ -229,12 +235,14 @@ void Head::Finish() {
   if (exit.exit_code == 0 && collateral_ && !cancelled_) exit.exit_code = 1;
   // Cancelled before a task could be asked to leave: the code that it would have left with.
   if (cancelled_ && started_at_ms_ == 0 && exit.exit_code == 0) exit.exit_code = 128 + SIGTERM;
-  if (cancelled_)
+  if (cancelled_) {
     exit.state = final_state_;
-  else if (node_lost_)
+  } else if (node_lost_) {
     exit.state = wire::JobState::kNodeFail;
-  else
+    exit.exit_code = kNodeFailCode;
+  } else {
     exit.state = exit.exit_code == 0 ? wire::JobState::kCompleted : wire::JobState::kFailed;
+  }
   exit.message = message_;
   exit.started_at_ms = started_at_ms_;
   exit.ended_at_ms = ToUnixMillis(outlet_.WallTime());

@@ -71,7 +71,7 @@ void Head::RefreshSlots() {
             std::erase_if(member.cores, [&](std::uint16_t core) {
               return std::find(share.cores.begin(), share.cores.end(), core) != share.cores.end();
             });
-    if (!member.cores.empty()) usable.push_back(std::move(member));
+    usable.push_back(std::move(member));
   }
   slots_.SetMembers(usable);
 }
@@ -150,6 +150,8 @@ void Head::LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& re
     ++lost;
   }
   if (lost > 0) {
+    // Whoever told first, the controller or the broken connection. Children that have parted fail alone.
+    if (ns.reg.spawn == 0 || !ns.linked.empty()) node_lost_ = true;
     ns.result.Force(ns.result.code() != 0 ? ns.result.code() : 1);
     EndNamespace(nspace,
                  fmt::format("{}: {} of {} {} lost: {}", node,

@@ -14,6 +14,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "msa/adapters/process/standard_descriptors.h"
+
 #include "jobd.h"
 
 namespace msa::jobd {
@@ -90,12 +92,13 @@ Status Serve(JobdOptions options) {
 }  // namespace msa::jobd
 
 int main(int argc, char** argv) {
+  msa::SecureStandardDescriptors();
   if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
     ::fputs(msa::jobd::kUsage.data(), stdout);
     return 0;
   }
   spdlog::set_default_logger(spdlog::stderr_logger_st("jobd"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l jobd[%P] %v");
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l jobd[%P] %v", spdlog::pattern_time_type::utc);
   auto options = msa::jobd::ParseOptions(argc, argv);
   if (!options.ok()) {
     ::fprintf(stderr, "msa-jobd: %s\n%s", options.status().message().c_str(), msa::jobd::kUsage.data());

@@ -25,7 +25,7 @@ void Member::SetMembers(const std::vector<wire::Member>& members) {
 Member::World Member::WorldOf(const std::string& nspace) const {
   const Hosted* found = nullptr;
   for (const auto& [name, hosted] : hosted_)
-    if (name == nspace || (found == nullptr && hosted.reg.spawn == 0)) found = &hosted;
+    if (nspace.empty() ? hosted.reg.spawn == 0 : name == nspace) found = &hosted;
   if (found == nullptr) return {};
   return {found->reg.spec.step, static_cast<std::uint32_t>(found->reg.spec.rank_member.size())};
 }

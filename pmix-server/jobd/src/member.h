@@ -72,7 +72,7 @@ class Member {
   void OnTaskFrame(std::uint64_t client, const wire::TaskHello& task, const wire::Frame& frame);
   void OnTaskGone(std::uint64_t client);
 
-  // Step and number of ranks of a namespace; of the step's if it is not known.
+  // Step and number of ranks of a namespace, of the step if none is named; size 0: it is not of this job.
   struct World {
     StepId step;
     std::uint32_t size = 0;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t kMaxFile = 64 * 1024;
 
-std::string Absolute(const std::string& path, const std::string& cwd) {
+std::string Absolute(std::string path, const std::string& cwd) {
+  while (path.starts_with("./") && path.size() > 2) path.erase(0, 2);
   return path.empty() || path.starts_with('/') ? path : cwd + "/" + path;
 }
 

@@ -10,7 +10,13 @@ void SlotMap::SetMembers(const std::vector<wire::Member>& members) {
   std::map<std::uint32_t, Node> next;
   for (const wire::Member& member : members) {
     Node node{member, {}};
-    if (const auto old = nodes_.find(member.index); old != nodes_.end()) node.used = old->second.used;
+    if (const auto old = nodes_.find(member.index); old != nodes_.end()) {
+      node.used = old->second.used;
+      // What a task holds stays until it is given back, whatever the new description says.
+      node.member.cores.insert(node.member.cores.end(), node.used.begin(), node.used.end());
+    }
+    std::set<std::uint16_t> seen;
+    std::erase_if(node.member.cores, [&](std::uint16_t core) { return !seen.insert(core).second; });
     next.emplace(member.index, std::move(node));
   }
   nodes_ = std::move(next);

@@ -8,7 +8,10 @@
 
 namespace msa::jobd {
 
-std::int32_t CodeOf(const wire::TaskEnd& end) { return end.signal != 0 ? 128 + end.signal : end.exit_code; }
+std::int32_t CodeOf(const wire::TaskEnd& end) {
+  // A wait status holds seven bits of the signal; the report came over the wire.
+  return end.signal != 0 ? 128 + (end.signal & 0x7f) : end.exit_code;
+}
 
 std::string RankList(std::vector<std::uint32_t> ranks) {
   std::sort(ranks.begin(), ranks.end());

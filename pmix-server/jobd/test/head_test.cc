@@ -300,7 +300,8 @@ TEST_F(HeadTest, ALostMemberFailsTheStepThatUsesIt) {
   End(0, 0, 143);
   Advance(Millis(1));
   const wire::JobExit exit = ToldController<wire::JobExit>().at(0);
-  EXPECT_EQ(exit.state, wire::JobState::kFailed);
+  EXPECT_EQ(exit.state, wire::JobState::kNodeFail);
+  EXPECT_EQ(exit.exit_code, 125);
   EXPECT_THAT(exit.message, HasSubstr("lost the job daemon of node bn0"));
 }
 
@@ -312,6 +313,25 @@ TEST_F(HeadTest, AMemberLostBeforeItWasReadyFailsTheLaunch) {
   ASSERT_TRUE(head->ended());
   EXPECT_NE(ToldController<wire::JobExit>()[0].exit_code, 0);
   EXPECT_THAT(ToldController<wire::JobExit>()[0].message, HasSubstr("cannot reach bn0"));
+}
+
+TEST_F(HeadTest, AMemberThatCannotHostEndsTheJobOnceTheOthersHaveAnswered) {
+  Begin({0, 1});
+  From(1, NamespaceReady{"msa.7.1.0", "no space left"});
+  From(0, NamespaceReady{"msa.7.1.0", {}});
+  ASSERT_TRUE(head->ended());
+  EXPECT_THAT(Notices(), HasSubstr("node bn0 cannot host step 0: no space left"));
+}
+
+TEST_F(HeadTest, AMemberThatChangesItsDescriptionKeepsTheSlotsThatAreTaken) {
+  BeginRunning({0, 1});
+  wire::MembersChanged changed{Epoch(2), launch.members, {}};
+  changed.members[1].cores = {7, 7};
+  FromController(changed);
+  EXPECT_EQ(head->slots().free(), 2u);  // one on each node
+  End(0, 0, 0);
+  End(1, 1, 0);
+  EXPECT_EQ(head->slots().free(), head->slots().total());
 }
 
 TEST_F(HeadTest, ANodeThatTheControllerTakesAwayGivesNodeFail) {

@@ -28,8 +28,8 @@ TEST(JobdFaults, AMembersDeathEndsTheStepThatUsesIt) {
   ASSERT_TRUE(job.Until([&] { return job.Out(0) == "ready\n" && job.Out(1) == "ready\n"; }));
   job.KillJobd("bn0", SIGKILL);
   ASSERT_TRUE(job.UntilOver());
-  EXPECT_EQ(job.exit->state, wire::JobState::kFailed);
-  EXPECT_NE(job.exit->exit_code, 0);
+  EXPECT_EQ(job.exit->state, wire::JobState::kNodeFail);
+  EXPECT_EQ(job.exit->exit_code, 125);
   EXPECT_THAT(job.exit->message, HasSubstr("bn0"));
 }
 

@@ -146,6 +146,7 @@ void JobdHarness::Launch(const RunSpec& spec) {
   launch_.members = Members();
   wire::StepSpec& step = launch_.step;
   step.nspace = "msa.7.1.0";
+  step.mpi_library = false;  // what the job daemon does for programs without it; with it: tests/e2e
   step.apps = spec.apps;
   std::uint32_t ranks = 0;
   for (std::uint32_t i = 0; i < step.apps.size(); ++i) {

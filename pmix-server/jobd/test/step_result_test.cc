@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,6 +25,14 @@ TEST(StepResult, HighestCodeAndDeathsBySignal) {
   EXPECT_EQ(result.failed_count(), 2u);
   EXPECT_THAT(result.TakeLines(), ElementsAre("cn0: task 1: Segmentation fault (core dumped)",
                                               "cn0: task 0: exited with exit code 3"));
+}
+
+TEST(StepResult, ASignalThatDoesNotExistStaysWithinAnExitCode) {
+  for (const std::int32_t signal :
+       {std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min()}) {
+    EXPECT_GE(CodeOf({Rank(0), 0, "bn0", 0, signal, false}), 128);
+    EXPECT_LE(CodeOf({Rank(0), 0, "bn0", 0, signal, false}), 255);
+  }
 }
 
 TEST(StepResult, EqualEndsOfANodeShareALine) {

@@ -15,6 +15,9 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   printf("rank %d of %d\n", rank, size);
+#ifdef LINGER_US
+  usleep(LINGER_US);
+#endif
   MPI_Finalize();
   return 0;
 }

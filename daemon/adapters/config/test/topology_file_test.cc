@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <iterator>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,6 +27,29 @@ std::string Refusal(const std::string& text) {
 // ... for one node with these lines in it; they begin in line 6.
 std::string NodeRefusal(const std::string& lines) {
   return Refusal(std::string(kModule) + "[[module.node]]\nnames = \"bn0\"\n" + lines);
+}
+
+TEST(TopologyFile, InTheExamplesIsAccepted) {
+  const auto system = LoadTopologyFile(MSA_SOURCE_DIR "/deploy/examples/topology.toml");
+  ASSERT_TRUE(system.ok()) << system.status().message();
+  EXPECT_EQ(system->modules.size(), 3U);
+  EXPECT_EQ(system->nodes.size(), 7U);
+}
+
+TEST(TopologyFile, OfTheManualPageIsAcceptedAndTheDefaultSystemStandsThere) {
+  std::ifstream in(MSA_SOURCE_DIR "/deploy/man/msa-topology.5.scd");
+  std::string page{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_THAT(page, HasSubstr("```\n" + std::string(DefaultTopologyText()) + "```\n"));
+  constexpr std::string_view kFence = "```\n";
+  std::size_t examples = 0;
+  for (std::size_t begin = page.find(kFence); begin != std::string::npos; ++examples) {
+    begin += kFence.size();
+    const std::size_t end = page.find(kFence, begin);
+    ASSERT_NE(end, std::string::npos);
+    EXPECT_EQ(Refusal(page.substr(begin, end - begin)), "");
+    begin = page.find(kFence, end + kFence.size());
+  }
+  EXPECT_EQ(examples, 3U);
 }
 
 TEST(TopologyFile, DescribesTheDefaultSystem) {
@@ -163,6 +187,12 @@ TEST(TopologyFile, NamesLineAndColumnOfASyntaxError) {
               StartsWith("topology file small.toml:1: syntax error in column"));
   EXPECT_THAT(Refusal(std::string("a = \0", 5)), StartsWith("topology file small.toml:1: syntax error"));
   EXPECT_THAT(Refusal(std::string(100'000, '[')), StartsWith("topology file small.toml:1: syntax error"));
+}
+
+TEST(TopologyFile, RefusesAHeaderThatStartsWithNoKey) {
+  EXPECT_THAT(Refusal("[[*odule]]\n"), StartsWith("topology file small.toml:1"));
+  EXPECT_THAT(Refusal("[system]\nname = \"x\"\n[ ]\n"), StartsWith("topology file small.toml:3"));
+  EXPECT_THAT(Refusal("[sa\xef\xb7\xb7[s]\n"), StartsWith("topology file small.toml:1"));
 }
 
 TEST(TopologyFile, RefusesHugeAndMissingFiles) {

@@ -63,6 +63,10 @@ Result<JobSpec> JobSpecFromProto(v1::JobSpec&& in) {
     return Error(Code::kInvalidArgument, "kill policy {}; expected 0 to {}",
                  static_cast<int>(in.kill_policy()), static_cast<int>(v1::KillPolicy_MAX));
   }
+  if (!v1::OnChildFailure_IsValid(in.on_child_failure())) {
+    return Error(Code::kInvalidArgument, "on_child_failure {}; expected 0 to {}",
+                 static_cast<int>(in.on_child_failure()), static_cast<int>(v1::OnChildFailure_MAX));
+  }
   if (in.components_size() > static_cast<int>(kMaxComponents)) {
     return Error(Code::kInvalidArgument, "{} components; at most {} are possible", in.components_size(),
                  kMaxComponents);

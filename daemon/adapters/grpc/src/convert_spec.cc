@@ -74,6 +74,8 @@ JobSpec SpecFromProto(v1::JobSpec&& in) {
   out.no_bind = in.no_bind();
   out.immediate_s = in.immediate_s();
   out.oversubscribe = in.oversubscribe();
+  out.on_child_failure = static_cast<wire::OnChildFailure>(in.on_child_failure());
+  out.no_mpi_library = in.no_mpi_library();
   return out;
 }
 
@@ -92,6 +94,8 @@ void ToProto(const JobSpec& spec, v1::JobSpec& out) {
   out.set_no_bind(spec.no_bind);
   out.set_immediate_s(spec.immediate_s);
   out.set_oversubscribe(spec.oversubscribe);
+  out.set_on_child_failure(static_cast<v1::OnChildFailure>(spec.on_child_failure));
+  out.set_no_mpi_library(spec.no_mpi_library);
 }
 
 }  // namespace msa

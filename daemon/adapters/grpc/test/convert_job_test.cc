@@ -72,7 +72,8 @@ TEST(ConvertJob, ASpecSurvivesTheWayThereAndBack) {
   spec.time_limit_s = 7;
   spec.stdio = {.out = "o", .err = "e", .in = "i", .label = true, .append = true};
   spec.kill_policy = wire::KillPolicy::kNever;
-  spec.no_bind = spec.oversubscribe = true;
+  spec.no_bind = spec.oversubscribe = spec.no_mpi_library = true;
+  spec.on_child_failure = wire::OnChildFailure::kEvent;
   spec.immediate_s = 9;
   Component component;
   component.resources = {.module = "booster",

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -124,8 +125,10 @@ TEST(EventLoop, CallsNoCallbackAfterUnwatchAlsoWithinTheSameRound) {
 
 TEST(EventLoop, TellsNoEventOfADescriptorsFormerLife) {
   const auto loop = NewLoop();
-  auto [a, a2] = SocketPair();
-  auto [b, b2] = SocketPair();
+  // std::tie: clang 14 lets no lambda capture structured bindings.
+  UniqueFd a, a2, b, b2;
+  std::tie(a, a2) = SocketPair();
+  std::tie(b, b2) = SocketPair();
   const int number_b = b.get();
   bool stale = false;
   // Reuses b's number for a silent descriptor in the round in which b had an event.

@@ -31,7 +31,7 @@ std::string_view RemedyOf(int primary) {
   switch (primary) {
     case SQLITE_FULL:
     case SQLITE_IOERR:
-      return "free space on its file system or raise the quota; nothing was changed";
+      return "free space on its file system or raise the quota";
     case SQLITE_CORRUPT:
       return "the store is damaged: move it away to start empty, or bring back a copy";
     case SQLITE_NOTADB:

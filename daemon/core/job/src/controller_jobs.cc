@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "msa/job/name_text.h"
 #include "msa/job/stdio_pattern.h"
 
 #include "controller_impl.h"
@@ -157,6 +158,8 @@ std::shared_ptr<const wire::LaunchJob> Controller::Impl::BuildLaunch(const Job& 
   step.stdio = record.spec.stdio;
   step.kill_policy = record.spec.kill_policy;
   step.bind = !record.spec.no_bind;
+  step.on_child_failure = record.spec.on_child_failure;
+  step.mpi_library = !record.spec.no_mpi_library;
   step.time_limit_s = record.spec.time_limit_s;
   for (std::size_t i = 0; i < record.spec.components.size(); ++i) {
     const Component& component = record.spec.components[i];
@@ -427,6 +430,7 @@ void Controller::Impl::Handle(event::Cancel& e) {
   if (e.reason.size() > kMaxNameBytes)
     return Answer(e.reply, Error(Code::kInvalidArgument, "the reason has {} bytes, the limit is {}",
                                  e.reason.size(), kMaxNameBytes));
+  if (Status plain = CheckName("the reason", e.reason); !plain.ok()) return Answer(e.reply, std::move(plain));
   const std::string by =
       e.caller.uid == job.record.user.uid ? job.record.user_name : fmt::format("uid {}", e.caller.uid);
   BeginEnd(job, JobState::kCancelled, e.now ? Millis(0) : options.kill_grace,

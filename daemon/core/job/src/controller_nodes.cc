@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "msa/job/name_text.h"
+
 #include "controller_impl.h"
 
 namespace msa {
@@ -182,6 +184,7 @@ void Controller::Impl::Handle(event::Drain& e) {
     return Answer(e.reply, Error(Code::kInvalidArgument,
                                  "a drain needs a reason of 1 to {} bytes, got {}; give --reason",
                                  kMaxNameBytes, e.reason.size()));
+  if (Status plain = CheckName("the reason", e.reason); !plain.ok()) return Answer(e.reply, std::move(plain));
   for (Node* node : *chosen) {
     node->drained = true;
     node->drain_reason = e.reason;

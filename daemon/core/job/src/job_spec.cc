@@ -1,5 +1,6 @@
 #include "msa/job/job_spec.h"
 
+#include "msa/job/name_text.h"
 #include "msa/job/stdio_pattern.h"
 
 namespace msa {
@@ -89,10 +90,11 @@ Status CompleteSpec(JobSpec& spec, const SystemTopology& topology) {
     return Error(Code::kInvalidArgument, "the job has {} components, the limit is {}", spec.components.size(),
                  kMaxComponents);
   MSA_RETURN_IF_ERROR(CheckText("the job's name", spec.name, kMaxNameBytes));
+  MSA_RETURN_IF_ERROR(CheckName("the job's name", spec.name));
   MSA_RETURN_IF_ERROR(CheckPrograms(spec));
   MSA_RETURN_IF_ERROR(CheckDirectory("the working directory", spec.cwd));
   MSA_RETURN_IF_ERROR(CheckPatterns(spec.stdio));
-  if (spec.name.empty()) spec.name = BaseName(spec.components[0].argv[0]).substr(0, kMaxNameBytes);
+  if (spec.name.empty()) spec.name = CleanName(BaseName(spec.components[0].argv[0]).substr(0, kMaxNameBytes));
 
   JobRequest request = RequestOf(spec);
   MSA_RETURN_IF_ERROR(FillDefaults(request, topology));

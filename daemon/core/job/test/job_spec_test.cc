@@ -53,6 +53,24 @@ TEST(JobSpec, WhatNoProgramCanGetIsRefused) {
   ExpectRefused([](JobSpec& s) { s.stdio.out = "%q"; }, "%q");
 }
 
+TEST(JobSpec, ANameIsPlainTextInUtf8) {
+  ExpectRefused([](JobSpec& s) { s.name = "a\xff\xfe"; }, "'a\\xff\\xfe' is not plain text");
+  ExpectRefused([](JobSpec& s) { s.name = "two\nlines"; }, "'two\\x0alines'");
+  for (const char* bad : {"\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xc2\x85", "\x7f"})
+    ExpectRefused([bad](JobSpec& s) { s.name = bad; }, "is not plain text");
+  for (const char* good : {"a b", "gr\xc3\xbc\xc3\x9f", "\xe2\x82\xac", "\xf0\x9f\x9a\x80"})
+    EXPECT_TRUE(Complete([good](JobSpec& s) { s.name = good; }).ok()) << good;
+}
+
+TEST(JobSpec, AProgramWhoseNameIsNoTextStillGivesAName) {
+  JobSpec spec = Harness::Spec("cluster", 1);
+  spec.components[0].argv[0] =
+      "/x/\xff"
+      "a\xc3\xbc";
+  ASSERT_TRUE(CompleteSpec(spec, Small()).ok());
+  EXPECT_EQ(spec.name, "?a\xc3\xbc");
+}
+
 TEST(JobSpec, WhatCanNeverBePlacedIsOutOfRange) {
   EXPECT_EQ(Complete([](JobSpec& s) {
               s.components[0].resources.min_nodes = 12;

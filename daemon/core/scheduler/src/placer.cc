@@ -8,6 +8,10 @@ namespace msa {
 namespace {
 
 constexpr std::uint32_t kNoLimit = 0xffffffffu;
+// Tasks that share cores: more of them than a machine starts in half a minute are a mistake that nobody can
+// end in good time. The larger of a number for a node and one for each core of the largest node.
+constexpr std::uint32_t kSharedPerNode = 4096;
+constexpr std::uint32_t kSharedPerCore = 512;
 
 // Nodelists first, then whole nodes, then the largest pieces: what is least flexible chooses first.
 std::vector<std::size_t> OrderOf(const JobRequest& request) {
@@ -108,6 +112,9 @@ Placer::Placer(const SystemTopology& topology, const CoreLayout& layout) : layou
     node_by_name_.emplace(topology.nodes[n].name, n);
     if (layout.usable[n]) nodes_by_module_[layout.module[n]].push_back(n);
   }
+  std::uint32_t cores = 0;
+  for (const std::uint32_t of_node : layout.cores) cores = std::max(cores, of_node);
+  most_shared_ = std::max(kSharedPerNode, kSharedPerCore * cores);
 }
 
 std::optional<std::uint32_t> Placer::Find(std::string_view name) const {
@@ -224,16 +231,18 @@ static std::vector<std::uint32_t> Deal(const std::vector<std::uint32_t>& room, s
   return counts;
 }
 
+std::uint32_t Placer::SharedPerNode(const ComponentRequest& c) const {
+  return std::min(PerNode(c), most_shared_);
+}
+
 // The nodes that the component takes if `width` are the least; 0: it does not fit.
 std::uint32_t Placer::WidthIn(const Sizes& sizes, const JobRequest& request, const ComponentRequest& c,
-                              std::uint32_t width) {
+                              std::uint32_t width) const {
   const bool ranged = c.ntasks != 0 && width < c.max_nodes;
   const std::uint32_t w = ranged ? sizes.Needed(c.ntasks, width, c.max_nodes) : width;
   if (w == 0 || w < width || sizes.total() < w) return 0;
   const std::uint32_t tasks = TasksAtWidth(c, w);
-  const std::uint64_t holds = !request.oversubscribe   ? sizes.Hold(w)
-                              : c.ntasks_per_node == 0 ? kNoLimit
-                                                       : std::uint64_t{w} * c.ntasks_per_node;
+  const std::uint64_t holds = request.oversubscribe ? std::uint64_t{w} * SharedPerNode(c) : sizes.Hold(w);
   return holds >= tasks && tasks >= w ? w : 0;
 }
 
@@ -253,7 +262,7 @@ bool Placer::PlaceComponent(Work& work, std::size_t index, std::uint32_t width, 
   const std::uint32_t tasks = TasksAtWidth(c, width);
   const std::vector<Room> chosen = Choose(rooms, sizes, tasks, width);
   std::vector<std::uint32_t> room;
-  for (const Room& r : chosen) room.push_back(shared ? PerNode(c) : r.tasks);
+  for (const Room& r : chosen) room.push_back(shared ? SharedPerNode(c) : r.tasks);
   const std::vector<std::uint32_t> counts = Deal(room, tasks);
   if (request.components.size() > 1) work.taken.resize(layout_.nodes());
   for (std::size_t i = 0; i < chosen.size(); ++i) {

@@ -36,6 +36,8 @@ class Placer {
   // The index of a node's name.
   std::optional<std::uint32_t> Find(std::string_view name) const;
   bool usable(std::uint32_t node) const { return layout_.usable[node]; }
+  // Tasks of one component that a node takes when they need no core of their own.
+  std::uint32_t most_shared() const { return most_shared_; }
 
  private:
   struct Room {
@@ -50,8 +52,9 @@ class Placer {
   std::vector<Room> RoomFor(const Work& work, const ComponentRequest& component) const;
   std::optional<Sizes> SizesOf(const JobRequest& request, const ComponentRequest& component,
                                const std::vector<std::uint32_t>& by_free) const;
-  static std::uint32_t WidthIn(const Sizes& sizes, const JobRequest& request,
-                               const ComponentRequest& component, std::uint32_t width);
+  std::uint32_t SharedPerNode(const ComponentRequest& component) const;
+  std::uint32_t WidthIn(const Sizes& sizes, const JobRequest& request, const ComponentRequest& component,
+                        std::uint32_t width) const;
   static std::vector<Room> Choose(const std::vector<Room>& rooms, const Sizes& sizes, std::uint32_t tasks,
                                   std::uint32_t width);
   bool PlaceComponent(Work& work, std::size_t component, std::uint32_t width, Answer answer) const;
@@ -63,6 +66,7 @@ class Placer {
   std::unordered_map<std::string_view, std::uint32_t> node_by_name_;
   std::unordered_map<std::string_view, std::uint32_t> module_by_name_;
   std::vector<std::vector<std::uint32_t>> nodes_by_module_;  // usable ones
+  std::uint32_t most_shared_ = 0;
 };
 
 }  // namespace msa

@@ -38,7 +38,9 @@ class Planner {
   void Block(const PendingJob& job, const std::string& key);
   void Hold(Blocked& blocked);
   Lack LackFor(const PendingJob& job) const;
-  std::string LackOf(const ComponentRequest& component, const FreeSet& free) const;
+  enum class Shared { kNo, kYes };  // tasks need no core of their own
+  std::string LackOf(const ComponentRequest& component, const FreeSet& free, Shared shared) const;
+  std::string NotReady(const ComponentRequest& component) const;
 
   const ClusterView& view_;
   const std::vector<PendingJob>& pending_;

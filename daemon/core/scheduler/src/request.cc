@@ -169,6 +169,18 @@ Status CheckTasks(const ComponentRequest& c, const SystemTopology& topology,
   return Status::Ok();
 }
 
+// Tasks that share cores.
+Status CheckSharedTasks(const ComponentRequest& c, std::size_t candidates, std::uint32_t most) {
+  const auto nodes = std::min<std::uint64_t>(candidates, c.max_nodes);
+  const std::uint64_t asked = c.ntasks != 0 ? c.ntasks : nodes * c.ntasks_per_node;
+  if (asked <= nodes * most) return Status::Ok();
+  return Error(
+      Code::kOutOfRange,
+      "{}: {} tasks requested with --oversubscribe on at most {} node{}, {} are possible there, {} a "
+      "node; reduce --ntasks or raise --nodes",
+      Prefix(c), asked, nodes, Plural(nodes), nodes * most, most);
+}
+
 }  // namespace
 
 Status FillDefaults(JobRequest& request, const SystemTopology& topology) {
@@ -209,7 +221,8 @@ Status CheckCanEver(const JobRequest& request, const SystemTopology& configured)
   for (const ComponentRequest& c : request.components) {
     const std::vector<std::uint32_t> nodes = placer.Candidates(c);
     MSA_RETURN_IF_ERROR(CheckNodes(c, topology, nodes));
-    if (!request.oversubscribe) MSA_RETURN_IF_ERROR(CheckTasks(c, topology, nodes));
+    MSA_RETURN_IF_ERROR(request.oversubscribe ? CheckSharedTasks(c, nodes.size(), placer.most_shared())
+                                              : CheckTasks(c, topology, nodes));
     if (!placer.Fits({{c}, request.time_limit, request.oversubscribe}, everything))
       return Error(Code::kOutOfRange,
                    "{}: {} tasks on {} nodes with the memory, GPUs and cores asked do not fit on its {} "

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "msa/topology/suggest.h"
+
 #include "planner.h"
 
 namespace msa {
@@ -19,6 +21,10 @@ std::string KeyOf(const JobRequest& request) {
     for (const std::string& name : c.exclude) key += "-" + name;
   }
   return key;
+}
+
+std::string Count(std::uint64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
 
 std::uint64_t TasksAtLeast(const ComponentRequest& c) {
@@ -76,7 +82,7 @@ void Planner::Block(const PendingJob& job, const std::string& key) {
   blocked_.push_back(std::move(blocked));
 }
 
-std::string Planner::LackOf(const ComponentRequest& component, const FreeSet& free) const {
+std::string Planner::LackOf(const ComponentRequest& component, const FreeSet& free, Shared shared) const {
   std::uint64_t cores = 0;
   std::uint32_t nodes = 0;
   if (const auto module = placer_.WholeModule(component); module && !component.exclusive) {
@@ -97,8 +103,25 @@ std::string Planner::LackOf(const ComponentRequest& component, const FreeSet& fr
   const std::string where = component.nodelist.empty()
                                 ? fmt::format("module '{}'", component.module)
                                 : fmt::format("the nodes named in module '{}'", component.module);
-  return fmt::format("{}: {} cores on {} node{} asked, {} on {} free", where, tasks * component.cpus_per_task,
-                     component.min_nodes, component.min_nodes == 1 ? "" : "s", cores, nodes);
+  // Shared cores are not counted, and who named no nodes is not told of the fewest that could do.
+  const std::string asked = shared == Shared::kYes ? Count(tasks, "task") + " that share cores"
+                                                   : Count(tasks * component.cpus_per_task, "core");
+  const std::string on = component.fewest_nodes ? "" : " on " + Count(component.min_nodes, "node");
+  return fmt::format("{}: {}{} asked, {} free on {}", where, asked, on, Count(cores, "core"),
+                     Count(nodes, "node"));
+}
+
+std::string Planner::NotReady(const ComponentRequest& component) const {
+  std::vector<std::string> away;
+  for (const std::string& name : component.nodelist)
+    if (const auto node = placer_.Find(name); node && !placer_.usable(*node)) away.push_back(name);
+  if (!away.empty())
+    return fmt::format("nodes down or drained: {}, which the job names; see 'msactl node show {}'",
+                       ListNames(away), away.front());
+  const std::size_t ready = placer_.Candidates(component).size();
+  return fmt::format("nodes down or drained: module '{}' has {} ready, which cannot hold {}{}",
+                     component.module, Count(ready, "node"), Count(TasksAtLeast(component), "task"),
+                     component.fewest_nodes ? "" : " on " + Count(component.min_nodes, "node"));
 }
 
 Planner::Lack Planner::LackFor(const PendingJob& job) const {
@@ -108,12 +131,7 @@ Planner::Lack Planner::LackFor(const PendingJob& job) const {
   if (!placer_.Fits(job.request, everything_)) {
     for (const ComponentRequest& component : job.request.components) {
       if (placer_.Fits(alone(component), everything_)) continue;
-      const std::size_t ready = placer_.Candidates(component).size();
-      return {
-          fmt::format(
-              "nodes down or drained: module '{}' has {} node{} ready, which cannot hold {} tasks on {}",
-              component.module, ready, ready == 1 ? "" : "s", TasksAtLeast(component), component.min_nodes),
-          true};
+      return {NotReady(component), true};
     }
     return {"nodes down or drained: its components do not fit together on those that are ready", true};
   }
@@ -122,8 +140,10 @@ Planner::Lack Planner::LackFor(const PendingJob& job) const {
     if (first_reserved_.value == 0) return {"priority: jobs in front of it are started first", false};
     return {fmt::format("priority: its start now would delay job {}", first_reserved_), false};
   }
+  const Shared shared = job.request.oversubscribe ? Shared::kYes : Shared::kNo;
   for (const ComponentRequest& component : job.request.components)
-    if (!placer_.Fits(alone(component), free)) return {"resources: " + LackOf(component, free), false};
+    if (!placer_.Fits(alone(component), free))
+      return {"resources: " + LackOf(component, free, shared), false};
   return {"resources: its components do not fit together on what is free", false};
 }
 

@@ -127,6 +127,19 @@ TEST(CanEver, NamesTooManyTasksUnlessOversubscribed) {
   EXPECT_TRUE(CanEver(Ask("cluster", 8)).ok());
 }
 
+TEST(CanEver, TasksThatShareCoresHaveALimitForEachNode) {
+  EXPECT_TRUE(CanEver(Ask("cluster", 8192), true).ok());
+  const Status status = CanEver(Ask("cluster", 1'000'000), true);
+  EXPECT_EQ(status.code(), Code::kOutOfRange);
+  EXPECT_EQ(status.message(),
+            "module 'cluster': 1000000 tasks requested with --oversubscribe on at most 2 nodes, 8192 are "
+            "possible there, 4096 a node; reduce --ntasks or raise --nodes");
+  EXPECT_EQ(CanEver(Ask("cluster", 4097, 1), true).code(), Code::kOutOfRange);
+  ComponentRequest crowded = Ask("cluster", 0, 1);
+  crowded.ntasks_per_node = 5000;
+  EXPECT_NE(CanEver(crowded, true).message().find("5000 tasks"), std::string::npos);
+}
+
 TEST(CanEver, NamesMemoryGpusAndCoresThatNoNodeHas) {
   ComponentRequest c = Ask("cluster", 1);
   c.memory = Bytes(std::uint64_t{8} << 30);

@@ -1,3 +1,5 @@
+#include <ctime>
+
 #include <gtest/gtest.h>
 
 #include "fixture.h"
@@ -49,13 +51,38 @@ TEST_F(SchedulerTest, StartsComponentsOnTheirModulesWithOneCoreATask) {
   EXPECT_EQ(std::tuple(p[2].component, p[2].node, p[2].tasks), std::tuple(1u, 3u, 2u));
 }
 
+TEST_F(SchedulerTest, TellsWhatWasAskedInTheWordsOfTheUser) {
+  Running(8, 0, {0, 1, 2, 3}, kNow + Millis(60000));
+  Running(9, 1, {0, 1, 2, 3}, kNow + Millis(60000));
+  PendingJob shared = Job(2, {Ask("cluster", 3000)});
+  shared.request.oversubscribe = true;
+  const Plan plan = Run({Job(1, {Ask("cluster", 8)}), shared, Job(3, {Ask("cluster", 1, 1)})});
+  ASSERT_EQ(plan.waiting.size(), 3u);
+  EXPECT_EQ(plan.waiting[0].reason, "resources: module 'cluster': 8 cores asked, 0 cores free on 0 nodes");
+  EXPECT_EQ(plan.waiting[1].reason,
+            "resources: module 'cluster': 3000 tasks that share cores asked, 0 cores free on 0 nodes");
+  EXPECT_EQ(plan.waiting[2].reason,
+            "resources: module 'cluster': 1 core on 1 node asked, 0 cores free on 0 nodes");
+}
+
+TEST_F(SchedulerTest, NamesTheNodeOfItsListThatIsNotReady) {
+  view_.usable[1] = false;
+  ComponentRequest named = Ask("cluster", 1);
+  named.nodelist = {"cn1"};
+  const Plan plan = Run({Job(1, {named})});
+  ASSERT_EQ(plan.waiting.size(), 1u);
+  EXPECT_EQ(plan.waiting[0].reason,
+            "nodes down or drained: cn1, which the job names; see 'msactl node show cn1'");
+}
+
 TEST_F(SchedulerTest, StartsNothingOfAJobWhenOneComponentDoesNotFit) {
   Running(9, 2, {0, 1, 2, 3, 4, 5, 6, 7}, kNow + Millis(60000));
   const Plan plan = Run({Job(1, {Ask("cluster", 1), Ask("booster", 2, 2)})});
   EXPECT_TRUE(plan.starts.empty());
   ASSERT_EQ(plan.waiting.size(), 1u);
   EXPECT_EQ(plan.waiting[0].expected_start, kNow + Millis(60000));
-  EXPECT_EQ(plan.waiting[0].reason, "resources: module 'booster': 2 cores on 2 nodes asked, 8 on 1 free");
+  EXPECT_EQ(plan.waiting[0].reason,
+            "resources: module 'booster': 2 cores on 2 nodes asked, 8 cores free on 1 node");
 }
 
 TEST_F(SchedulerTest, ComponentsOfOneJobShareANodeWhenItsCoresSuffice) {
@@ -228,13 +255,14 @@ TEST(SchedulerScale, TenThousandNodesAndAThousandDifferentJobsArePlannedInSecond
     ASSERT_TRUE(FillDefaults(job.request, topology).ok());
     pending.push_back(std::move(job));
   }
-  const auto before = std::chrono::steady_clock::now();
+  // Processor time: what else runs on the machine does not count.
+  const std::clock_t before = std::clock();
   const Plan plan = Schedule(view, pending, kNow);
-  const auto took = std::chrono::duration_cast<Millis>(std::chrono::steady_clock::now() - before);
+  const double seconds = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
   EXPECT_EQ(plan.starts.size() + plan.waiting.size(), 1000u);
-  RecordProperty("milliseconds", static_cast<int>(took.count()));
-  // Generous for sanitizers on a loaded machine; a release build takes well below a second.
-  EXPECT_LT(took.count(), 20000);
+  RecordProperty("milliseconds", static_cast<int>(seconds * 1000));
+  // Generous for the sanitizers; a release build takes well below a second.
+  EXPECT_LT(seconds, 20);
 }
 
 }  // namespace

@@ -4,12 +4,15 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace msa {
 namespace {
 
 // 18 digits fit std::uint64_t with room to count on.
 constexpr std::size_t kMaxDigits = 18;
+// Longest host name of POSIX: without a limit a short expression could fill the memory with long names.
+constexpr std::size_t kMaxNameBytes = 255;
 
 Status Bad(std::string_view expression, std::string_view why) {
   return Error(Code::kInvalidArgument, "host list '{}': {}; expected names like 'cn0,cn[2-4,7]'",
@@ -54,7 +57,11 @@ Status ExpandName(std::string_view name, std::string_view expression, std::vecto
   std::vector<std::string> names = {""};
   while (!name.empty()) {
     const auto open = name.find_first_of("[]");
-    for (std::string& text : names) text += name.substr(0, open);
+    for (std::string& text : names) {
+      text += name.substr(0, open);
+      if (text.size() > kMaxNameBytes)
+        return Bad(expression, fmt::format("a name of more than {} bytes", kMaxNameBytes));
+    }
     if (open == std::string_view::npos) break;
     const auto close = name.find(']', open);
     if (name[open] == ']' || close == std::string_view::npos) return Bad(expression, "brackets do not match");
@@ -133,11 +140,12 @@ std::string CompressHostList(const std::vector<std::string>& names) {
     std::vector<std::uint64_t> numbers;
   };
   std::vector<Group> groups;
-  std::map<std::pair<std::string, std::size_t>, std::size_t> by_key;
+  // Plain names and numbered ones do not meet.
+  std::map<std::tuple<bool, std::string, std::size_t>, std::size_t> by_key;
   for (const std::string& name : names) {
     auto split = Split(name);
-    // A NUL cannot stand in a prefix: plain names and numbered ones do not meet.
-    const auto key = split ? std::pair(split->prefix, split->width) : std::pair(name + '\0', std::size_t{0});
+    const auto key =
+        split ? std::tuple(true, split->prefix, split->width) : std::tuple(false, name, std::size_t{0});
     const auto [it, fresh] = by_key.try_emplace(key, groups.size());
     if (fresh) groups.push_back(split ? Group{split, "", {}} : Group{std::nullopt, name, {}});
     if (split) groups[it->second].numbers.push_back(split->number);

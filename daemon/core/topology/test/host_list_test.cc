@@ -29,12 +29,21 @@ TEST(HostList, RefusesWhatIsMalformedWithTheExpression) {
   }
 }
 
+TEST(HostList, RefusesLongNamesBeforeTheyFillTheMemory) {
+  const auto names = ExpandHostList(std::string(200'000, 'n') + "[0-65535]");
+  ASSERT_FALSE(names.ok());
+  EXPECT_EQ(names.status().code(), Code::kInvalidArgument);
+  EXPECT_NE(names.status().message().find("more than 255 bytes"), std::string::npos);
+}
+
 TEST(HostList, CompressesToTheShortestForm) {
   EXPECT_EQ(CompressHostList({"bn0", "bn1", "cn3"}), "bn[0-1],cn3");
   EXPECT_EQ(CompressHostList({"cn7", "cn0", "cn1", "cn0"}), "cn[0-1,7]");
   EXPECT_EQ(CompressHostList({"n08", "n09", "n10"}), "n[08-09],n10");
   EXPECT_EQ(CompressHostList({"login", "login"}), "login");
   EXPECT_EQ(CompressHostList({}), "");
+  const std::string odd("n\0", 2);
+  EXPECT_EQ(CompressHostList({"n", odd + "5"}), "n," + odd + "5");
 }
 
 TEST(HostList, CompressionIsUndoneByExpansion) {

@@ -39,9 +39,12 @@ struct JobSpec {
   bool no_bind = false;
   std::uint32_t immediate_s = 0;  // given up if not started by then; 0: wait
   bool oversubscribe = false;
+  wire::OnChildFailure on_child_failure = wire::OnChildFailure::kKill;
+  bool no_mpi_library = false;  // tasks run without libmsampi
   template <class A>
   void Fields(A& a) {
-    a(name, components, env, cwd, time_limit_s, stdio, kill_policy, no_bind, immediate_s, oversubscribe);
+    a(name, components, env, cwd, time_limit_s, stdio, kill_policy, no_bind, immediate_s, oversubscribe,
+      on_child_failure, no_mpi_library);
   }
 };
 

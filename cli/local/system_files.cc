@@ -1,0 +1,113 @@
+#include "local/system_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "msa/adapters/process/files.h"
+#include "msa/base/unique_fd.h"
+#include "msa/topology/suggest.h"
+
+namespace msa::cli {
+namespace {
+
+// With the suffixes that SQLite gives.
+constexpr std::array<std::string_view, 6> kStateFiles = {
+    "state.db", "state.db-wal", "state.db-shm", "state.db-journal", "topology.toml", "controller.lock"};
+
+bool IsState(std::string_view name) {
+  return std::find(kStateFiles.begin(), kStateFiles.end(), name) != kStateFiles.end();
+}
+
+bool IsLog(std::string_view name) { return name.ends_with(".log") || name.ends_with(".log.1"); }
+
+Status RemoveFile(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoError(errno, "remove '" + path + "'");
+  return Status::Ok();
+}
+
+// A directory that holds something stays.
+Status RemoveIfEmpty(const std::string& path) {
+  if (::rmdir(path.c_str()) == 0 || errno == ENOENT || errno == ENOTEMPTY || errno == EEXIST ||
+      errno == ENOTDIR)
+    return Status::Ok();
+  return ErrnoError(errno, "remove directory '" + path + "'");
+}
+
+Status CheckMode(const LocalPaths& paths, const struct stat& info) {
+  if (info.st_uid != ::geteuid())
+    return Error(Code::kPermissionDenied,
+                 "directory '{}' belongs to user {}; choose one of your own with --dir or MSA_DIR",
+                 paths.dir(), info.st_uid);
+  MSA_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(paths.dir()));
+  if (!names.empty() && !HoldsSystem(paths))
+    return Error(
+        Code::kInvalidArgument,
+        "directory '{}' holds files that are not msa's: {}; choose an empty or new one with --dir or "
+        "MSA_DIR",
+        paths.dir(), ListNames(names));
+  if ((info.st_mode & 077) == 0) return Status::Ok();
+  return Error(Code::kInvalidArgument,
+               "directory '{}' has mode {:03o}, others could reach your jobs; run 'chmod 700 {}' or choose "
+               "another with --dir or MSA_DIR",
+               paths.dir(), info.st_mode & 0777, paths.dir());
+}
+
+}  // namespace
+
+bool HoldsSystem(const LocalPaths& paths) {
+  struct stat info {};
+  return ::lstat(paths.supervisor_lock().c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+Status ClaimDirectory(const LocalPaths& paths) {
+  struct stat info {};
+  if (::stat(paths.dir().c_str(), &info) == 0) {
+    if (!S_ISDIR(info.st_mode))
+      return Error(Code::kInvalidArgument, "'{}' is not a directory; choose another with --dir or MSA_DIR",
+                   paths.dir());
+    MSA_RETURN_IF_ERROR(CheckMode(paths, info));
+  } else if (errno != ENOENT) {
+    return ErrnoError(errno, "look at '" + paths.dir() + "'");
+  } else {
+    MSA_RETURN_IF_ERROR(MakeDirectory(paths.dir()));
+  }
+  // The mark of a system's directory, before anything else is made in it.
+  const UniqueFd mark(
+      ::open(paths.supervisor_lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!mark) return ErrnoError(errno, "make lock file '" + paths.supervisor_lock() + "'");
+  return Status::Ok();
+}
+
+Status RemoveRunFiles(const LocalPaths& paths) {
+  MSA_RETURN_IF_ERROR(RemoveTree(paths.nodes()));
+  MSA_RETURN_IF_ERROR(RemoveFile(paths.controller_socket()));
+  MSA_RETURN_IF_ERROR(RemoveFile(paths.daemon_table()));
+  // Root may take down a user's system.
+  struct stat info {};
+  if (::lstat(paths.supervisor_lock().c_str(), &info) != 0) return Status::Ok();
+  return RemoveTree(paths.shm(info.st_uid));
+}
+
+Result<std::vector<std::string>> RemoveState(const LocalPaths& paths) {
+  if (const auto logs = ListDirectory(paths.log_directory()); logs.ok()) {
+    for (const std::string& name : *logs)
+      if (IsLog(name)) MSA_RETURN_IF_ERROR(RemoveFile(paths.log_directory() + "/" + name));
+    MSA_RETURN_IF_ERROR(RemoveIfEmpty(paths.log_directory()));
+  }
+  MSA_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(paths.dir()));
+  for (const std::string& name : names)
+    if (IsState(name)) MSA_RETURN_IF_ERROR(RemoveFile(paths.dir() + "/" + name));
+  // The mark last: a removal that was interrupted can be repeated.
+  MSA_RETURN_IF_ERROR(RemoveFile(paths.supervisor_lock()));
+  MSA_RETURN_IF_ERROR(RemoveIfEmpty(paths.dir()));
+  const auto left = ListDirectory(paths.dir());
+  return left.ok() ? *left : std::vector<std::string>();
+}
+
+}  // namespace msa::cli

@@ -1,0 +1,29 @@
+#pragma once
+// Files of a local system in its directory: nothing else in there is ever removed.
+
+#include <string>
+#include <vector>
+
+#include "msa/base/status.h"
+
+#include "local/local_paths.h"
+
+namespace msa::cli {
+
+// `cluster up` has made a system in the directory: its supervisor.lock is there.
+bool HoldsSystem(const LocalPaths& paths);
+
+// Makes the directory for a system, or takes one that is there: an empty one, or that of an earlier system.
+// kInvalidArgument: not a directory, open to others, or holding somebody's files, each with what to do;
+// kPermissionDenied: another user's.
+Status ClaimDirectory(const LocalPaths& paths);
+
+// What daemons leave behind when they are killed: sockets, run directories, shared memory. Only where
+// HoldsSystem.
+Status RemoveRunFiles(const LocalPaths& paths);
+
+// State and logs, and the directory if it is then empty. Else the names that are left: none of them is msa's.
+// Only where HoldsSystem.
+Result<std::vector<std::string>> RemoveState(const LocalPaths& paths);
+
+}  // namespace msa::cli
