@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <filesystem>
+
+#include "msa/launch/find_program.h"
 
 #include "member.h"
 #include "spawn_keys.h"
@@ -14,8 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxFile = 64 * 1024;
 
-std::string Absolute(std::string path, const std::string& cwd) {
-  while (path.starts_with("./") && path.size() > 2) path.erase(0, 2);
+std::string Absolute(const std::string& path, const std::string& cwd) {
   return path.empty() || path.starts_with('/') ? path : cwd + "/" + path;
 }
 
@@ -36,46 +37,17 @@ Result<std::string> ReadKeyFile(const std::string& path) {
   return text;
 }
 
-bool IsProgram(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
-}
-
-std::vector<std::string> Directories(const std::string& list) {
-  std::vector<std::string> out;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const auto end = std::min(list.find(':', begin), list.size());
-    out.push_back(end == begin ? "." : list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return out;
-}
-
-// Where the command's program is, as the children's shell would find it from their working directory.
-Result<std::string> FindProgram(const ParsedCommand& command, const wire::SpawnAsk& ask,
+// Where the command's program is, as a shell in the children's working directory would find it.
+Result<std::string> FindCommand(const ParsedCommand& command, const wire::SpawnAsk& ask,
                                 const std::string& cwd) {
-  const std::string& name = command.program;
-  if (name.empty()) return Error(Code::kInvalidArgument, "a command is empty");
-  std::vector<std::string> tried;
-  if (name.find('/') != std::string::npos) {
-    tried.push_back(Absolute(name, cwd));
-  } else {
-    for (const std::string& directory : command.search)
-      tried.push_back(Absolute(directory, cwd) + "/" + name);
-    for (const std::string& directory : Directories(ask.search_path))
-      tried.push_back(Absolute(directory, cwd) + "/" + name);
-    tried.push_back(cwd + "/" + name);
-  }
-  const auto found = std::find_if(tried.begin(), tried.end(), IsProgram);
-  if (found != tried.end()) return *found;
-  if (tried.size() == 1 && ::access(tried[0].c_str(), F_OK) == 0)
-    return Error(Code::kPermissionDenied, "spawn refused: '{}' is no program that can be executed", tried[0]);
-  if (tried.size() == 1) return Error(Code::kNotFound, "spawn refused: program '{}' not found", tried[0]);
-  return Error(
-      Code::kNotFound,
-      "spawn refused: program '{}' found neither in PATH nor in '{}'; give its path, or its directory in the "
-      "info key 'path'",
-      name, cwd);
+  if (command.program.empty()) return Error(Code::kInvalidArgument, "a command is empty");
+  std::string path;
+  for (const std::string& directory : command.search) path += directory + ":";
+  // Last the directory itself: mpirun, too, starts "child" where it stands.
+  path += ask.search_path + ":.";
+  const launch::Lookup found = launch::FindProgram({command.program, path, cwd});
+  if (found.path.empty()) return Error(Code::kNotFound, "spawn refused: {}", found.error.message);
+  return std::filesystem::path(found.path).lexically_normal().string();
 }
 
 struct ReadyPlan {
@@ -98,7 +70,7 @@ Result<ReadyPlan> MakePlan(const wire::TaskHello& task, wire::SpawnAsk ask) {
     if (::stat(cwd.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
       return Error(Code::kNotFound, "spawn refused: working directory '{}' (info key 'wdir') is no directory",
                    cwd);
-    MSA_ASSIGN_OR_RETURN(std::string program, FindProgram(parsed, ask, cwd));
+    MSA_ASSIGN_OR_RETURN(std::string program, FindCommand(parsed, ask, cwd));
     parsed.plan.program = parsed.program;
     plan.request.commands.push_back(std::move(parsed.plan));
     plan.request.wait_ms = std::max(plan.request.wait_ms, std::int64_t{parsed.wait.count()});
@@ -149,7 +121,7 @@ void Member::OnSpawnAsk(std::uint64_t client, const wire::TaskHello& task, std::
     return options_.to_task(client, verdict, id);
   }
   const std::uint64_t request = next_request_;
-  plans_[request] = {client, {}};
+  plans_[request] = {client, {}, {}};
   Ask(options_.head, plan->request,
       [this, client, id, request, verdict = std::move(plan->verdict)](
           pmix::PmixStatus, const wire::Frame* frame) { OnPlanReply(client, id, request, verdict, frame); });
@@ -174,7 +146,7 @@ void Member::OnPlanReply(std::uint64_t client, std::uint64_t id, std::uint64_t r
   if (verdict.ticket.empty())
     plans_.erase(it);
   else
-    it->second.ticket = verdict.ticket;
+    it->second = {client, verdict.ticket, verdict.nspace};
   options_.to_task(client, verdict, id);
 }
 
