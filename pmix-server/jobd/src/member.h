@@ -100,6 +100,7 @@ class Member {
   struct TaskPlan {
     std::uint64_t client = 0;
     std::string ticket;
+    std::string nspace;  // that the ticket is for
   };
   struct OpenCollective {
     pmix::DataReply data_reply;      // fence, barrier of PMI-1

@@ -195,10 +195,14 @@ void Member::On(pmix::Spawn upcall) {
     request.apps.push_back({std::move(app.argv), std::move(app.env), std::move(app.cwd), app.maxprocs,
                             std::move(app.hosts), std::move(app.unknown)});
   Ask(options_.head, request,
-      [reply = std::move(upcall.reply)](pmix::PmixStatus status, const wire::Frame* frame) {
+      [this, reply = std::move(upcall.reply)](pmix::PmixStatus status, const wire::Frame* frame) {
         if (frame == nullptr) return reply(status, {});
         auto answer = wire::Decode<SpawnReply>(frame->payload);
         if (!answer.ok()) return reply(pmix::kPmixErr, {});
+        // A plan that was used is not to be kept for the rest of the task's life.
+        std::erase_if(plans_, [&](const auto& plan) {
+          return !answer->nspace.empty() && plan.second.nspace == answer->nspace;
+        });
         reply(answer->status, std::move(answer->nspace));
       });
 }
