@@ -1,7 +1,12 @@
 ! Spawns 3 with soft=0:2 through the old Fortran binding; rank 0 prints "fortran: S of 3, remote R, text T".
-program mpi_spawn_usempi
+program mpi_spawn_fortran
+#ifndef WITH_MPIF_H
   use mpi
+#endif
   implicit none
+#ifdef WITH_MPIF_H
+  include 'mpif.h'
+#endif
   integer :: parent, inter, info, rank, remote, length, ierror, status, codes(3)
   character(len=1024) :: program_name
   character(len=MPI_MAX_ERROR_STRING) :: text
@@ -31,4 +36,4 @@ program mpi_spawn_usempi
     call MPI_Comm_disconnect(parent, ierror)
   end if
   call MPI_Finalize(ierror)
-end program mpi_spawn_usempi
+end program mpi_spawn_fortran

@@ -74,6 +74,7 @@ TEST(Machine, NamesACoreThatDoesNotExist) {
 
 TEST(Machine, CountsOnlyTheCpusThatItsAffinityLeaves) {
   const CpuSet before = Affinity();
+  // The claim needs a CPU to take away. deploy/test fails on a skip, so a machine of one CPU says so loudly.
   if (before.size() < 2) GTEST_SKIP() << "this machine offers one CPU only: nothing to leave out";
   cpu_set_t all;
   cpu_set_t one;
