@@ -76,6 +76,17 @@ JobSpec SpecFromProto(v1::JobSpec&& in) {
   out.oversubscribe = in.oversubscribe();
   out.on_child_failure = static_cast<wire::OnChildFailure>(in.on_child_failure());
   out.no_mpi_library = in.no_mpi_library();
+  for (const v1::ResourceLimit& limit : in.limits())
+    out.limits.push_back({limit.resource(), limit.soft(), limit.hard()});
+  out.mode = static_cast<wire::JobMode>(in.mode());
+  out.script = std::move(*in.mutable_script());
+  out.script_args = TakeStrings(in.mutable_script_args());
+  for (const v1::Dependency& dependency : in.dependencies())
+    out.dependencies.push_back(
+        {static_cast<DependencyKind>(dependency.kind()), JobId(dependency.job_id()), dependency.delay_s()});
+  out.dependency_any = in.dependency_any();
+  out.kill_on_invalid_dep = in.kill_on_invalid_dep();
+  out.begin_at_ms = in.begin_at_ms();
   return out;
 }
 
@@ -96,6 +107,24 @@ void ToProto(const JobSpec& spec, v1::JobSpec& out) {
   out.set_oversubscribe(spec.oversubscribe);
   out.set_on_child_failure(static_cast<v1::OnChildFailure>(spec.on_child_failure));
   out.set_no_mpi_library(spec.no_mpi_library);
+  for (const wire::ResourceLimit& limit : spec.limits) {
+    v1::ResourceLimit& to = *out.add_limits();
+    to.set_resource(limit.resource);
+    to.set_soft(limit.soft);
+    to.set_hard(limit.hard);
+  }
+  out.set_mode(static_cast<v1::JobMode>(spec.mode));
+  out.set_script(spec.script);
+  PutStrings(spec.script_args, out.mutable_script_args());
+  for (const Dependency& dependency : spec.dependencies) {
+    v1::Dependency& to = *out.add_dependencies();
+    to.set_kind(static_cast<v1::DependencyKind>(dependency.kind));
+    to.set_job_id(dependency.job.value);
+    to.set_delay_s(dependency.delay_s);
+  }
+  out.set_dependency_any(spec.dependency_any);
+  out.set_kill_on_invalid_dep(spec.kill_on_invalid_dep);
+  out.set_begin_at_ms(spec.begin_at_ms);
 }
 
 }  // namespace msa

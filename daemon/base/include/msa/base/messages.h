@@ -81,6 +81,27 @@ enum class KillPolicy : std::uint8_t {
 // the PMIx event PMIX_ERR_PROC_TERM_WO_SYNC first, either way.
 enum class OnChildFailure : std::uint8_t { kKill = 0, kEvent = 1 };
 
+// One of setrlimit(2)'s limits, by the kernel's number (RLIMIT_NOFILE, ...); ~0 is RLIM_INFINITY.
+struct ResourceLimit {
+  std::int32_t resource = 0;
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(resource, soft, hard);
+  }
+};
+
+// What a job is.
+enum class JobMode : std::uint8_t {
+  kStep = 0,   // one step; the job lasts until its last namespace ends
+  kBatch = 1,  // a script on the head node, which runs steps in the job; the job lasts as long as the script
+  kAlloc = 2,  // nodes for steps that its owner starts; the job lasts until its owner ends it
+};
+
+// The script of a batch job has a step id of its own (as Slurm's SLURM_BATCH_SCRIPT); steps count from 0.
+inline constexpr StepId kBatchStep{0xfffffffb};
+
 // One launch: a namespace.
 struct StepSpec {
   StepId step;
@@ -95,11 +116,12 @@ struct StepSpec {
   bool bind = true;                // bind tasks to their cores where the node is not oversubscribed
   std::uint32_t time_limit_s = 0;  // enforced by the controller; 0: none. Informational here
   OnChildFailure on_child_failure = OnChildFailure::kKill;
-  bool mpi_library = true;  // put libmsampi into the tasks' environment
+  bool mpi_library = true;            // put libmsampi into the tasks' environment
+  std::vector<ResourceLimit> limits;  // those of the submission; others are as the node daemon's
   template <class A>
   void Fields(A& a) {
     a(step, nspace, name, apps, rank_member, env, cwd, stdio, kill_policy, bind, time_limit_s,
-      on_child_failure, mpi_library);
+      on_child_failure, mpi_library, limits);
   }
 };
 
@@ -175,7 +197,36 @@ struct JobdQuit {
 // ---------------------------------------------------------------------------------- 0x02xx controller -> job
 // daemon
 
+// One node's share of a component of a batch job or an allocation.
+struct ComponentShare {
+  std::uint32_t member = 0;
+  std::vector<std::uint16_t> cores;
+  std::uint32_t tasks = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(member, cores, tasks);
+  }
+};
+
+// One component of a batch job or an allocation, as it was placed: what a step takes that says no counts.
+struct PlacedComponent {
+  std::string module;  // name
+  std::uint32_t ntasks = 0;
+  std::uint32_t ntasks_per_node = 0;
+  std::uint32_t cpus_per_task = 1;
+  std::vector<ComponentShare> shares;  // by rank
+  template <class A>
+  void Fields(A& a) {
+    a(module, ntasks, ntasks_per_node, cpus_per_task, shares);
+  }
+};
+
 // The first message of a job, to every node of it. A jobd that already runs (job, incarnation) ignores it.
+//
+// mode kBatch: `step` is the script's: id kBatchStep, nspace "msa.<job>.<incarnation>.batch", one app of one
+// task on the head member whose argv[0] is the script's name; the head's jobd writes `script` to a file of
+// its run directory (mode 0700) and starts that under argv. It holds no slot. mode kAlloc: `step` has no
+// apps; the head reports JobStarted at once. In both `components` is filled in and steps come by StepOpen.
 struct LaunchJob {
   static constexpr std::uint16_t kType = 0x0201;
   JobId job;
@@ -191,10 +242,13 @@ struct LaunchJob {
   std::vector<Member> members;
   bool has_step = true;  // false: a member that joins a running job (a grant)
   StepSpec step;
+  JobMode mode = JobMode::kStep;
+  std::string script;
+  std::vector<PlacedComponent> components;
   template <class A>
   void Fields(A& a) {
     a(job, incarnation, epoch, secret, user.uid, user.gid, user_name, job_name, self_index, head_index,
-      interactive, members, has_step, step);
+      interactive, members, has_step, step, mode, script, components);
   }
 };
 
@@ -215,12 +269,15 @@ struct MembersChanged {
 // it.
 struct CancelJob {
   static constexpr std::uint16_t kType = 0x0203;
-  JobState final_state = JobState::kCancelled;  // kCancelled, kTimeout or kNodeFail
+  JobState final_state = JobState::kCancelled;  // kCancelled, kTimeout or kNodeFail; of kAlloc also
+                                                // kCompleted, kFailed: its owner has ended it
   std::uint32_t grace_ms = 0;
-  std::string reason;  // shown to the user
+  std::string reason;          // shown to the user
+  bool owner_gone = false;     // nobody will attach to hear of it
+  std::int32_t exit_code = 0;  // of kCompleted and kFailed
   template <class A>
   void Fields(A& a) {
-    a(final_state, grace_ms, reason);
+    a(final_state, grace_ms, reason, owner_gone, exit_code);
   }
 };
 
@@ -467,6 +524,70 @@ struct Notice {
   }
 };
 
+// One component of a step inside a job. Counts are 0 where the user gave none: then the placed component's.
+struct StepComponent {
+  static constexpr std::uint32_t kAnyComponent = 0xffffffff;
+  std::uint32_t component = kAnyComponent;  // of the job (--het-group); any: by `module`, else the first
+  std::string module;                       // name or kind; empty: the component's
+  std::uint32_t min_nodes = 0;
+  std::uint32_t max_nodes = 0;
+  std::uint32_t ntasks = 0;
+  std::uint32_t ntasks_per_node = 0;
+  std::uint32_t cpus_per_task = 0;
+  std::vector<std::string> nodelist;
+  std::vector<std::string> exclude;
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // "K=V", for this component only
+  std::string cwd;               // absolute; empty: the step's
+  template <class A>
+  void Fields(A& a) {
+    a(component, module, min_nodes, max_nodes, ntasks, ntasks_per_node, cpus_per_task, nodelist, exclude,
+      argv, env, cwd);
+  }
+};
+
+// First message of a session instead of AttachOpen, by the job's owner (uid): run a step in the job's own
+// slots. The head waits until they are free, starts it, and the session carries that step's streams alone,
+// with sequence numbers of its own; its SessionEnd carries the step's code. A session with the token of a
+// step that is known goes on with it (a reconnect). The step is ended when its session stays away for 2 s.
+struct StepOpen {
+  static constexpr std::uint16_t kType = 0x0409;
+  std::string token;  // random, from msactl
+  std::string name;
+  std::vector<StepComponent> components;
+  std::vector<std::string> env;
+  std::string cwd;
+  StdioSpec stdio;
+  KillPolicy kill_policy = KillPolicy::kMpi;
+  bool bind = true;
+  OnChildFailure on_child_failure = OnChildFailure::kKill;
+  bool mpi_library = true;
+  std::vector<ResourceLimit> limits;
+  bool overlap = false;            // may use slots that other steps use (srun --overlap)
+  std::uint32_t time_limit_s = 0;  // of the step; 0: the job's
+  std::uint32_t immediate_s = 0;   // refused if not started by then; 0: wait
+  std::uint64_t acked = 0;
+  bool wants_stdin = false;
+  template <class A>
+  void Fields(A& a) {
+    a(token, name, components, env, cwd, stdio, kill_policy, bind, on_child_failure, mpi_library, limits,
+      overlap, time_limit_s, immediate_s, acked, wants_stdin);
+  }
+};
+
+// head -> msactl: how a StepOpen stands; each change. A refusal is a SessionEnd with
+// `refusal`.
+struct StepStatus {
+  static constexpr std::uint16_t kType = 0x040a;
+  StepId step;
+  bool running = false;
+  std::string reason;  // why it waits
+  template <class A>
+  void Fields(A& a) {
+    a(step, running, reason);
+  }
+};
+
 // head -> msactl: the job has ended and all its output was sent before this.
 struct SessionEnd {
   static constexpr std::uint16_t kType = 0x0408;
@@ -474,9 +595,10 @@ struct SessionEnd {
   JobState state = JobState::kCompleted;
   std::int32_t exit_code = 0;
   std::string message;
+  std::int32_t refusal = 0;  // of a StepOpen: exit code of msactl (2 usage, 5 can never be placed, ...)
   template <class A>
   void Fields(A& a) {
-    a(seq, state, exit_code, message);
+    a(seq, state, exit_code, message, refusal);
   }
 };
 

@@ -28,6 +28,26 @@ struct Component {
   }
 };
 
+// Slurm's dependency types.
+enum class DependencyKind : std::uint8_t {
+  kAfter = 0,     // the other job has started or was cancelled, `delay_s` ago
+  kAfterAny = 1,  // has ended
+  kAfterOk = 2,   // has ended with code 0
+  kAfterNotOk = 3,
+  kSingleton = 4,  // no earlier job of this name and user is left
+};
+struct Dependency {
+  DependencyKind kind = DependencyKind::kAfterAny;
+  JobId job;                  // 0 for kSingleton
+  std::uint32_t delay_s = 0;  // of kAfter
+  template <class A>
+  void Fields(A& a) {
+    a(kind, job, delay_s);
+  }
+};
+inline constexpr std::size_t kMaxScriptBytes = 4u << 20;  // as Slurm's max_script_size
+inline constexpr std::size_t kMaxDependencies = 256;
+
 struct JobSpec {
   std::string name;  // empty: base name of the first program
   std::vector<Component> components;
@@ -41,10 +61,19 @@ struct JobSpec {
   bool oversubscribe = false;
   wire::OnChildFailure on_child_failure = wire::OnChildFailure::kKill;
   bool no_mpi_library = false;  // tasks run without libmsampi
+  std::vector<wire::ResourceLimit> limits;
+  wire::JobMode mode = wire::JobMode::kStep;
+  std::string script;                    // kBatch: its text, with the "#!" line
+  std::vector<std::string> script_args;  // argv[1] on
+  std::vector<Dependency> dependencies;
+  bool dependency_any = false;       // one of them is enough ('?' between them)
+  bool kill_on_invalid_dep = false;  // cancelled when they can never be met; else it waits and says so
+  std::int64_t begin_at_ms = 0;      // not before, Unix milliseconds; 0: at once
   template <class A>
   void Fields(A& a) {
     a(name, components, env, cwd, time_limit_s, stdio, kill_policy, no_bind, immediate_s, oversubscribe,
-      on_child_failure, no_mpi_library);
+      on_child_failure, no_mpi_library, limits, mode, script, script_args, dependencies, dependency_any,
+      kill_on_invalid_dep, begin_at_ms);
   }
 };
 
