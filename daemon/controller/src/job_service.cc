@@ -145,7 +145,12 @@ class JobService : public RpcService, public v1::JobService::CallbackService {
         [this, request, reply](const UserIdentity& caller, UnaryCall call) {
           const JobId job(request->job_id());
           edge_.shell.Request(
-              event::Cancel{.caller = caller, .job = job, .reason = request->reason(), .now = request->now()},
+              event::Cancel{.caller = caller,
+                            .job = job,
+                            .reason = request->reason(),
+                            .now = request->now(),
+                            .done = request->done(),
+                            .exit_code = request->exit_code()},
               [this, job, reply, call](const Status& status, JobId) {
                 call.Finish(status.ok() ? Describe(job, JobDetail::kListed, *reply->mutable_job()) : status);
               });

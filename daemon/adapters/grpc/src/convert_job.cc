@@ -67,6 +67,15 @@ Result<JobSpec> JobSpecFromProto(v1::JobSpec&& in) {
     return Error(Code::kInvalidArgument, "on_child_failure {}; expected 0 to {}",
                  static_cast<int>(in.on_child_failure()), static_cast<int>(v1::OnChildFailure_MAX));
   }
+  if (!v1::JobMode_IsValid(in.mode())) {
+    return Error(Code::kInvalidArgument, "job mode {}; expected 0 to {}", static_cast<int>(in.mode()),
+                 static_cast<int>(v1::JobMode_MAX));
+  }
+  for (const v1::Dependency& dependency : in.dependencies()) {
+    if (v1::DependencyKind_IsValid(dependency.kind())) continue;
+    return Error(Code::kInvalidArgument, "dependency kind {}; expected 0 to {}",
+                 static_cast<int>(dependency.kind()), static_cast<int>(v1::DependencyKind_MAX));
+  }
   if (in.components_size() > static_cast<int>(kMaxComponents)) {
     return Error(Code::kInvalidArgument, "{} components; at most {} are possible", in.components_size(),
                  kMaxComponents);
@@ -105,6 +114,7 @@ void ToProto(const JobView& view, JobDetail detail, v1::Job& out) {
   out.set_stderr_path(job.stderr_path);
   out.set_tasks_failed(job.tasks_failed);
   out.set_head_node(view.head_node);
+  out.set_mode(static_cast<v1::JobMode>(job.spec.mode));
   if (detail == JobDetail::kListed) return;
   ToProto(job.spec, *out.mutable_spec());
   for (const wire::NamespaceReport& report : job.namespaces) ToProto(report, *out.add_namespaces());

@@ -82,8 +82,8 @@ JobSpec SpecFromProto(v1::JobSpec&& in) {
   out.script = std::move(*in.mutable_script());
   out.script_args = TakeStrings(in.mutable_script_args());
   for (const v1::Dependency& dependency : in.dependencies())
-    out.dependencies.push_back(
-        {static_cast<DependencyKind>(dependency.kind()), JobId(dependency.job_id()), dependency.delay_s()});
+    out.dependencies.push_back({static_cast<DependencyKind>(dependency.kind()), JobId(dependency.job_id()),
+                                dependency.delay_s(), static_cast<DependencyState>(dependency.state())});
   out.dependency_any = in.dependency_any();
   out.kill_on_invalid_dep = in.kill_on_invalid_dep();
   out.begin_at_ms = in.begin_at_ms();
@@ -121,6 +121,7 @@ void ToProto(const JobSpec& spec, v1::JobSpec& out) {
     to.set_kind(static_cast<v1::DependencyKind>(dependency.kind));
     to.set_job_id(dependency.job.value);
     to.set_delay_s(dependency.delay_s);
+    to.set_state(static_cast<v1::DependencyState>(dependency.state));
   }
   out.set_dependency_any(spec.dependency_any);
   out.set_kill_on_invalid_dep(spec.kill_on_invalid_dep);

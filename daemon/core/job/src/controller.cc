@@ -37,6 +37,8 @@ std::vector<Effect> Controller::On(Event event, Instant now) {
   impl_->now = now;
   impl_->effects.clear();
   std::visit([this](auto& e) { impl_->Handle(e); }, event);
+  // A submission is settled by the pass that it asks for: until it is on disk it may be taken back.
+  if (!std::holds_alternative<event::Submit>(event)) impl_->SettleAll();
   return std::exchange(impl_->effects, {});
 }
 
@@ -45,6 +47,7 @@ void Controller::ForgetJob(JobId id) {
   if (it == impl_->jobs.end() || it->second.record.state != JobState::kPending) return;
   impl_->tokens.erase({it->second.record.user.uid, it->second.record.token});
   impl_->pending.erase(id);
+  impl_->Delist(it->second);
   impl_->jobs.erase(it);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The state behind Controller and the functions that change it, by concern: controller_jobs.cc (queue, start,
-// end), controller_nodes.cc, controller_grants.cc, controller_restore.cc, controller_views.cc.
+// end), controller_launch.cc, controller_dependencies.cc, controller_nodes.cc, controller_grants.cc,
+// controller_restore.cc, controller_views.cc.
 
 #include <deque>
 #include <list>
@@ -89,13 +90,35 @@ class Controller::Impl {
   void OnMessage(Job& job, const std::string& node, wire::JobExit& m);
   void OnMessage(Job& job, const std::string& node, wire::MemberFailed& m);
 
+  // -- dependencies and begin times
+  // kNotFound: a job that was never submitted.
+  Status CheckDependencies(const JobSpec& spec) const;
+  // Enters a job that has not ended into the tables that follow; a waiting one is held back until it is
+  // settled.
+  void Enlist(const Job& job);
+  void Delist(const Job& job);
+  // Judges a dependency as far as it is open. True: it is not open any more.
+  bool Judge(const Job& job, Dependency& dependency);
+  // Who waits for `job`, which has started or ended, is settled next. What has ended is judged at once: it
+  // may be pruned.
+  void TellDependents(const Job& job);
+  // A waiting job is held back or not, as its dependencies and its begin say.
+  void Settle(Job& job);
+  void SettleAll();
+  // What a job that is held back waits for.
+  std::string HoldReason(const Job& job) const;
+  std::string WhyNever(const Dependency& dependency) const;
+  Status CheckHeld() const;  // of CheckInvariants
+
   // -- jobs
   void Start(Job& job, const Placement& placement);
   std::shared_ptr<const wire::LaunchJob> BuildLaunch(const Job& job, bool with_step) const;
+  void FillStep(const JobRecord& record, wire::StepSpec& step) const;
   void SendStart(const Job& job, const std::vector<std::uint32_t>& members, bool with_step);
   // Drives a job to `state`: a waiting one ends at once, others are told to end within `grace`.
   void BeginEnd(Job& job, JobState state, Millis grace, const std::string& reason);
   void SendCancel(const Job& job, Millis grace);
+  void GiveUp(Job& job, const event::Cancel& e);
   struct Ending {
     JobState state = JobState::kFailed;
     std::int32_t exit_code = 0;
@@ -189,8 +212,12 @@ class Controller::Impl {
   std::set<JobId> active;                                         // starting, running, ending
   std::deque<JobId> ended;                                        // oldest first
   std::map<std::pair<std::uint32_t, std::string>, JobId> tokens;  // (uid, token)
-  std::map<GrantId, GrantRecord> grants;                          // of active jobs
-  std::list<WaitingAsk> asks;                                     // oldest first
+  std::set<JobId> held;                                           // of `pending`: not to be scheduled yet
+  std::set<JobId> unsettled;                    // of `pending`: to be settled at the end of the event
+  std::map<JobId, std::set<JobId>> dependents;  // by job: waiting ones with an open dependency on it
+  std::map<std::pair<std::uint32_t, std::string>, std::set<JobId>> same_name;  // (uid, name): not ended
+  std::map<GrantId, GrantRecord> grants;                                       // of active jobs
+  std::list<WaitingAsk> asks;                                                  // oldest first
   // Job daemons told to quit while their job lives, until when they keep their node from that job: a node has
   // one job daemon of a job at a time.
   std::map<std::tuple<std::string, JobId, Incarnation>, Instant> leaving;

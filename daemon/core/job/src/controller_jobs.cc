@@ -21,9 +21,28 @@ constexpr Millis kFreshGrant{10000};
 // Of a job whose job daemon was lost: env(1) and mpirun use 125 to 127 for the launcher's own failures.
 constexpr std::int32_t kLauncherFailed = 125;
 
+// Of an end that comes without the head's word: an allocation's owner has said its code.
+std::int32_t CodeWithoutHead(const JobRecord& job) {
+  const bool given_up = job.ending_as == JobState::kCompleted || job.ending_as == JobState::kFailed;
+  return job.state == JobState::kEnding && given_up ? job.exit_code : kLauncherFailed;
+}
+
+// Nobody is there to take the output of a job that its submitter does not attach to, or to feed a script.
+void CompleteStreams(JobRecord& job) {
+  wire::StdioSpec& stdio = job.spec.stdio;
+  const bool batch = job.spec.mode == wire::JobMode::kBatch;
+  const bool alone = batch || (!job.interactive && job.spec.mode == wire::JobMode::kStep);
+  if (alone && stdio.out.empty()) stdio.out = "msa-%j.out";
+  if (batch && stdio.in.empty()) stdio.in = "none";
+}
+
 std::string OutputPath(const JobRecord& job, const std::string& pattern) {
   if (pattern.empty() || pattern == "none" || IsPerTask(pattern)) return "";
-  const auto path = ExpandPattern(pattern, {.job = job.id, .user = job.user_name, .job_name = job.spec.name});
+  const auto path =
+      ExpandPattern(pattern, {.job = job.id,
+                              .step = job.spec.mode == wire::JobMode::kBatch ? wire::kBatchStep : StepId(),
+                              .user = job.user_name,
+                              .job_name = job.spec.name});
   if (!path.ok()) return "";
   return path->starts_with('/') ? *path : job.spec.cwd + "/" + *path;
 }
@@ -40,7 +59,9 @@ void Controller::Impl::Handle(event::Submit& e) {
     return Answer(e.reply,
                   Error(Code::kResourceExhausted,
                         "{} jobs wait in the queue, which is its limit; try again later", pending.size()));
-  if (Status status = CompleteSpec(e.spec, topology); !status.ok()) return Answer(e.reply, std::move(status));
+  Status status = CompleteSpec(e.spec, topology);
+  if (status.ok()) status = CheckDependencies(e.spec);
+  if (!status.ok()) return Answer(e.reply, std::move(status));
 
   const JobId id(last_job.value + 1);
   last_job = id;
@@ -54,13 +75,14 @@ void Controller::Impl::Handle(event::Submit& e) {
   record.spec = std::move(e.spec);
   record.secret = std::move(e.secret);
   record.submitted_at = now;
-  if (!record.interactive && record.spec.stdio.out.empty()) record.spec.stdio.out = "msa-%j.out";
+  CompleteStreams(record);
   record.stdout_path = OutputPath(record, record.spec.stdio.out);
   record.stderr_path =
       record.spec.stdio.err.empty() ? record.stdout_path : OutputPath(record, record.spec.stdio.err);
   for (const Component& component : record.spec.components) record.tasks += component.resources.ntasks;
   job.wait_reason = "not yet looked at by the scheduler";
   pending.insert(id);
+  Enlist(job);
   tokens[{record.user.uid, record.token}] = id;
   if (record.spec.immediate_s > 0) Arm(now + Millis(std::int64_t{1000} * record.spec.immediate_s), id);
   Put(job);
@@ -69,6 +91,7 @@ void Controller::Impl::Handle(event::Submit& e) {
 }
 
 void Controller::Impl::Handle(event::SchedulePass&) {
+  SettleAll();
   if (!pending.empty()) {
     const Plan plan = Schedule(View(), PendingJobs(), now, options.scheduler);
     for (const msa::Start& start : plan.starts)
@@ -130,56 +153,6 @@ void Controller::Impl::Start(Job& job, const Placement& placement) {
   Change(job);
 }
 
-std::shared_ptr<const wire::LaunchJob> Controller::Impl::BuildLaunch(const Job& job, bool with_step) const {
-  const JobRecord& record = job.record;
-  auto launch = std::make_shared<wire::LaunchJob>();
-  launch->job = record.id;
-  launch->incarnation = record.incarnation;
-  launch->epoch = record.epoch;
-  launch->secret = record.secret;
-  launch->user = record.user;
-  launch->user_name = record.user_name;
-  launch->job_name = record.spec.name;
-  launch->head_index = record.head;
-  launch->interactive = record.interactive;
-  launch->members = record.members;
-  for (wire::Member& member : launch->members) {
-    // A node that has not registered since the controller's start still listens where it did.
-    const Node* node = FindNode(member.node);
-    if (node != nullptr && !node->jobd_address.empty()) member.address = AddressOn(*node, record);
-  }
-  launch->has_step = with_step;
-  if (!with_step) return launch;
-  wire::StepSpec& step = launch->step;
-  step.nspace = fmt::format("msa.{}.{}.0", record.id, record.incarnation);
-  step.name = record.spec.name;
-  step.env = record.spec.env;
-  step.cwd = record.spec.cwd;
-  step.stdio = record.spec.stdio;
-  step.kill_policy = record.spec.kill_policy;
-  step.bind = !record.spec.no_bind;
-  step.on_child_failure = record.spec.on_child_failure;
-  step.mpi_library = !record.spec.no_mpi_library;
-  step.time_limit_s = record.spec.time_limit_s;
-  for (std::size_t i = 0; i < record.spec.components.size(); ++i) {
-    const Component& component = record.spec.components[i];
-    wire::App app;
-    app.component = static_cast<std::uint32_t>(i);
-    app.argv = component.argv;
-    app.env = component.env;
-    app.cwd = component.cwd;
-    app.cpus_per_task = std::max(1u, component.resources.cpus_per_task);
-    app.ntasks = 0;
-    for (const Allocation& share : record.allocations) {
-      if (share.component != i || share.grant.value != 0) continue;
-      app.ntasks += share.tasks;
-      step.rank_member.insert(step.rank_member.end(), share.tasks, share.member);
-    }
-    step.apps.push_back(std::move(app));
-  }
-  return launch;
-}
-
 std::string Controller::Impl::AddressOn(const Node& node, const JobRecord& record) const {
   std::string address = node.jobd_address;
   if (const auto at = address.find("%J"); at != std::string::npos)
@@ -201,6 +174,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::JobStarted&
   job.record.started_at = m.at_ms > 0 ? FromUnixMillis(m.at_ms) : now;
   Put(job);
   Change(job);
+  TellDependents(job);
 }
 
 void Controller::Impl::OnMessage(Job& job, const std::string&, wire::NamespaceReport& m) {
@@ -270,8 +244,11 @@ void Controller::Impl::BeginEnd(Job& job, JobState state, Millis grace, const st
 }
 
 void Controller::Impl::SendCancel(const Job& job, Millis grace) {
-  const wire::CancelJob cancel{job.record.ending_as, static_cast<std::uint32_t>(grace.count()),
-                               job.record.reason};
+  wire::CancelJob cancel;
+  cancel.final_state = job.record.ending_as;
+  cancel.grace_ms = static_cast<std::uint32_t>(grace.count());
+  cancel.reason = job.record.reason;
+  cancel.exit_code = job.record.exit_code;
   if (job.record.FindMember(job.record.head) != nullptr) return SendToMember(job, job.record.head, cancel);
   for (const wire::Member& member : job.record.members) SendToMember(job, member.index, cancel);
 }
@@ -309,12 +286,15 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
   // Not asked for any more, and most of a record's size.
   record.spec.env.clear();
   for (Component& component : record.spec.components) component.env.clear();
+  std::string().swap(record.spec.script);
   for (wire::NamespaceReport& nspace : record.namespaces) nspace.ended = true;
   job.owner_deadline.reset();
   job.kill_deadline.reset();
   job.missing.clear();
   Put(job);
   Change(job);
+  Delist(job);
+  TellDependents(job);
   NeedPass();
   Prune();
 }
@@ -339,7 +319,7 @@ void Controller::Impl::LoseMember(Job& job, std::uint32_t index, const std::stri
   if (daemon_alive) Emit(effect::SendQuitJob{lost.node, record.id, record.incarnation, reason});
   if (index == record.head)
     return Finish(job, {.state = record.state == JobState::kEnding ? record.ending_as : JobState::kNodeFail,
-                        .exit_code = kLauncherFailed,
+                        .exit_code = CodeWithoutHead(record),
                         .reason = reason});
   std::erase_if(record.members, [&](const wire::Member& m) { return m.index == index; });
   record.epoch = Epoch(record.epoch.value + 1);
@@ -378,10 +358,11 @@ void Controller::Impl::CheckDeadlines(Job& job) {
   if (job.kill_deadline && *job.kill_deadline <= now && record.state == JobState::kEnding)
     return Finish(job,
                   {.state = record.ending_as,
-                   .exit_code = kLauncherFailed,
+                   .exit_code = CodeWithoutHead(record),
                    .reason = fmt::format(
                        "{}; its job daemon on {} did not answer in time", record.reason,
                        record.members.empty() ? std::string("its nodes") : record.members.front().node)});
+  if (held.contains(record.id)) unsettled.insert(record.id);
   std::vector<std::uint32_t> gone;
   for (const auto& [index, deadline] : job.missing)
     if (deadline <= now) gone.push_back(index);
@@ -431,11 +412,30 @@ void Controller::Impl::Handle(event::Cancel& e) {
     return Answer(e.reply, Error(Code::kInvalidArgument, "the reason has {} bytes, the limit is {}",
                                  e.reason.size(), kMaxNameBytes));
   if (Status plain = CheckName("the reason", e.reason); !plain.ok()) return Answer(e.reply, std::move(plain));
+  if (e.done) return GiveUp(job, e);
   const std::string by =
       e.caller.uid == job.record.user.uid ? job.record.user_name : fmt::format("uid {}", e.caller.uid);
   BeginEnd(job, JobState::kCancelled, e.now ? Millis(0) : options.kill_grace,
            e.reason.empty() ? fmt::format("cancelled by {}", by)
                             : fmt::format("cancelled by {}: {}", by, e.reason));
+  Answer(e.reply, Status::Ok(), e.job);
+}
+
+void Controller::Impl::GiveUp(Job& job, const event::Cancel& e) {
+  JobRecord& record = job.record;
+  if (record.spec.mode != wire::JobMode::kAlloc)
+    return Answer(e.reply,
+                  Error(Code::kFailedPrecondition,
+                        "job {} is no allocation, it ends by itself; to end it now cancel it", e.job));
+  if (e.exit_code < 0 || e.exit_code > 255)
+    return Answer(e.reply, Error(Code::kInvalidArgument, "exit code {}; expected 0 to 255", e.exit_code));
+  if (record.state == JobState::kPending) {
+    BeginEnd(job, JobState::kCancelled, Millis(0), "its owner gave it up before it started");
+  } else {
+    if (record.state != JobState::kEnding) record.exit_code = e.exit_code;
+    BeginEnd(job, e.exit_code == 0 ? JobState::kCompleted : JobState::kFailed,
+             e.now ? Millis(0) : options.kill_grace, e.reason);
+  }
   Answer(e.reply, Status::Ok(), e.job);
 }
 

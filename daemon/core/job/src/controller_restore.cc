@@ -30,6 +30,7 @@ void Controller::Impl::Load(StoredState& state) {
       pending.insert(id);
     else
       active.insert(id);
+    if (!IsFinal(job.record.state)) Enlist(job);
   }
   std::sort(ended.begin(), ended.end(), [this](JobId a, JobId b) {
     return std::pair(jobs.at(a).record.ended_at, a) < std::pair(jobs.at(b).record.ended_at, b);
@@ -87,6 +88,7 @@ Result<std::vector<Effect>> Controller::Impl::Restore(StoredState state) {
                  "the job store contradicts itself: {}; bring back a copy or move it away", status.message());
   for (const JobId id : std::vector<JobId>(pending.begin(), pending.end())) ResumePending(*Find(id));
   for (const JobId id : std::vector<JobId>(active.begin(), active.end())) ResumeActive(*Find(id));
+  SettleAll();
   Prune();
   NeedPass();
   return std::exchange(effects, {});

@@ -40,6 +40,7 @@ std::vector<PendingJob> Controller::Impl::PendingJobs() const {
   std::vector<PendingJob> out;
   for (const JobId id : pending) {
     if (out.size() >= options.scheduler.depth) break;
+    if (held.contains(id)) continue;
     out.push_back({id, RequestOf(Find(id)->record.spec)});
   }
   return out;
@@ -232,6 +233,7 @@ Status Controller::Impl::CheckInvariants() const {
   for (const auto& [id, grant] : grants)
     if (!active.contains(grant.job))
       return Error(Code::kInternal, "grant {} belongs to job {}, which is not active", id, grant.job);
+  MSA_RETURN_IF_ERROR(CheckHeld());
   for (const WaitingAsk& waiting : asks)
     if (!active.contains(waiting.job))
       return Error(Code::kInternal, "a request of job {} waits, but the job is not active", waiting.job);

@@ -1,6 +1,7 @@
 #include "msa/job/job_spec.h"
 
 #include "msa/job/name_text.h"
+#include "msa/job/resource_limits.h"
 #include "msa/job/stdio_pattern.h"
 
 namespace msa {
@@ -50,27 +51,94 @@ Status CheckPatterns(const wire::StdioSpec& stdio) {
   return Status::Ok();
 }
 
+// Adds the bytes of `argv` to `total`.
+Status CheckArguments(const std::vector<std::string>& argv, std::size_t& total) {
+  for (const std::string& argument : argv) {
+    total += argument.size() + 1;
+    MSA_RETURN_IF_ERROR(CheckText("an argument", argument, kMaxArgumentBytes));
+    if (total > kMaxArgumentBytes)
+      return Error(Code::kInvalidArgument, "the arguments have more than {} bytes; pass them in a file",
+                   kMaxArgumentBytes);
+  }
+  return Status::Ok();
+}
+
+Status CheckProgram(const JobSpec& spec, std::size_t index, std::size_t& arguments) {
+  const std::vector<std::string>& argv = spec.components[index].argv;
+  if (spec.mode != wire::JobMode::kStep) {
+    if (argv.empty()) return Status::Ok();
+    return Error(Code::kInvalidArgument,
+                 "component {} names the program '{}', but the steps of a {} name their own; leave it out",
+                 index, argv[0].substr(0, 80), spec.mode == wire::JobMode::kBatch ? "script" : "allocation");
+  }
+  if (argv.empty() || argv[0].empty())
+    return Error(Code::kInvalidArgument,
+                 "component {} names no program; write it behind the component's options", index);
+  return CheckArguments(argv, arguments);
+}
+
+Status CheckScript(const JobSpec& spec) {
+  if (spec.mode != wire::JobMode::kBatch) {
+    if (spec.script.empty() && spec.script_args.empty()) return Status::Ok();
+    return Status(Code::kInvalidArgument, "only a batch job has a script; leave it out");
+  }
+  std::size_t arguments = 0;
+  MSA_RETURN_IF_ERROR(CheckArguments(spec.script_args, arguments));
+  if (spec.script.size() > kMaxScriptBytes)
+    return Error(Code::kInvalidArgument, "the script has {} bytes, the limit is {}; keep data in other files",
+                 spec.script.size(), kMaxScriptBytes);
+  if (spec.script.find('\0') != std::string::npos)
+    return Status(Code::kInvalidArgument, "the script contains a zero byte; submit a script that calls it");
+  if (!spec.script.starts_with("#!"))
+    return Status(Code::kInvalidArgument,
+                  "the script does not begin with '#!' and the path of its interpreter, as '#!/bin/sh'");
+  return Status::Ok();
+}
+
+Status CheckWaits(JobSpec& spec) {
+  if (spec.dependencies.size() > kMaxDependencies)
+    return Error(Code::kInvalidArgument, "{} dependencies, the limit is {}; depend on fewer jobs",
+                 spec.dependencies.size(), kMaxDependencies);
+  for (Dependency& dependency : spec.dependencies) {
+    dependency.state = DependencyState::kOpen;
+    const bool named = dependency.job.value != 0;
+    if (dependency.kind > DependencyKind::kSingleton ||
+        named == (dependency.kind == DependencyKind::kSingleton))
+      return Error(Code::kInvalidArgument, "dependency {}: job {}; expected a job's id from 1 on{}",
+                   DependencyText(dependency), dependency.job, ", none with singleton");
+    if (dependency.kind != DependencyKind::kAfter && dependency.delay_s != 0)
+      return Error(Code::kInvalidArgument, "dependency {}: only 'after' takes a delay",
+                   DependencyText(dependency));
+  }
+  // The year 2200: sums with it stay in range.
+  constexpr std::int64_t kLastBegin = 7'258'118'400'000;
+  if (spec.begin_at_ms < 0 || spec.begin_at_ms > kLastBegin)
+    return Error(Code::kInvalidArgument, "begin at {} ms since 1970; expected 0 (at once) to {}",
+                 spec.begin_at_ms, kLastBegin);
+  return Status::Ok();
+}
+
 Status CheckPrograms(const JobSpec& spec) {
   std::size_t environment = 0;
   std::size_t arguments = 0;
+  if (spec.mode > wire::JobMode::kAlloc)
+    return Error(Code::kInvalidArgument, "job mode {}; expected 0 to {}", static_cast<int>(spec.mode),
+                 static_cast<int>(wire::JobMode::kAlloc));
   MSA_RETURN_IF_ERROR(CheckEnvironment(spec.env, environment));
   for (std::size_t i = 0; i < spec.components.size(); ++i) {
     const Component& component = spec.components[i];
-    if (component.argv.empty() || component.argv[0].empty())
-      return Error(Code::kInvalidArgument,
-                   "component {} names no program; write it behind the component's options", i);
-    for (const std::string& argument : component.argv) {
-      arguments += argument.size() + 1;
-      MSA_RETURN_IF_ERROR(CheckText("an argument", argument, kMaxArgumentBytes));
-    }
-    if (arguments > kMaxArgumentBytes)
-      return Error(Code::kInvalidArgument, "the arguments have more than {} bytes; pass them in a file",
-                   kMaxArgumentBytes);
+    MSA_RETURN_IF_ERROR(CheckProgram(spec, i, arguments));
     MSA_RETURN_IF_ERROR(CheckEnvironment(component.env, environment));
     if (!component.cwd.empty())
       MSA_RETURN_IF_ERROR(CheckDirectory(fmt::format("working directory of component {}", i), component.cwd));
   }
   return Status::Ok();
+}
+
+std::string DefaultName(const JobSpec& spec) {
+  if (spec.mode == wire::JobMode::kBatch) return "script";
+  if (spec.mode == wire::JobMode::kAlloc) return "alloc";
+  return CleanName(BaseName(spec.components[0].argv[0]).substr(0, kMaxNameBytes));
 }
 
 }  // namespace
@@ -94,7 +162,10 @@ Status CompleteSpec(JobSpec& spec, const SystemTopology& topology) {
   MSA_RETURN_IF_ERROR(CheckPrograms(spec));
   MSA_RETURN_IF_ERROR(CheckDirectory("the working directory", spec.cwd));
   MSA_RETURN_IF_ERROR(CheckPatterns(spec.stdio));
-  if (spec.name.empty()) spec.name = CleanName(BaseName(spec.components[0].argv[0]).substr(0, kMaxNameBytes));
+  MSA_RETURN_IF_ERROR(CheckLimits(spec.limits));
+  MSA_RETURN_IF_ERROR(CheckScript(spec));
+  MSA_RETURN_IF_ERROR(CheckWaits(spec));
+  if (spec.name.empty()) spec.name = DefaultName(spec);
 
   JobRequest request = RequestOf(spec);
   MSA_RETURN_IF_ERROR(FillDefaults(request, topology));

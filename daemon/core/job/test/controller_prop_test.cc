@@ -57,6 +57,7 @@ class World {
   Harness& h;
   std::map<std::pair<std::string, JobId>, JobdInfo> jobds;
   std::vector<event::JobdGone> gone;
+  std::uint64_t submitted = 0;  // highest id so far
 };
 
 JobSpec RandomSpec() {
@@ -69,8 +70,87 @@ JobSpec RandomSpec() {
   if (Between(0, 1) == 0) spec.time_limit_s = Between<std::uint32_t>(1, 30);
   if (Between(0, 5) == 0) spec.immediate_s = Between<std::uint32_t>(1, 5);
   spec.oversubscribe = Between(0, 5) == 0;
+  spec.mode = static_cast<wire::JobMode>(std::max(0, Between(0, 4) - 2));
+  if (spec.mode != wire::JobMode::kStep)
+    for (Component& component : spec.components) component.argv.clear();
+  if (spec.mode == wire::JobMode::kBatch) spec.script = "#!/bin/sh\n";
+  if (Between(0, 4) == 0) spec.name = "same";
   return spec;
 }
+
+// `last`: ids from 1 to it were given.
+void AddDependencies(JobSpec& spec, std::uint64_t last, Instant now) {
+  if (Between(0, 4) == 0) spec.begin_at_ms = ToUnixMillis(now) + Between<std::int64_t>(0, 20'000);
+  spec.dependency_any = Between(0, 2) == 0;
+  spec.kill_on_invalid_dep = Between(0, 1) == 0;
+  if (last == 0 || Between(0, 1) == 0) return;
+  for (int i = Between(1, 3); i > 0; --i) {
+    Dependency dependency;
+    dependency.kind = static_cast<DependencyKind>(Between(0, 4));
+    if (dependency.kind != DependencyKind::kSingleton)
+      dependency.job = JobId(Between<std::uint64_t>(std::max<std::uint64_t>(last, 4) - 3, last));
+    if (dependency.kind == DependencyKind::kAfter) dependency.delay_s = Between<std::uint32_t>(0, 10);
+    spec.dependencies.push_back(dependency);
+  }
+}
+
+// How each job stood when it was last looked at; a model that knows nothing of the controller's tables.
+class Oracle {
+ public:
+  explicit Oracle(Harness& harness) : h(harness) {}
+
+  // A job that was placed since the last look was allowed to.
+  void Look() {
+    JobFilter all;
+    all.ended = true;
+    all.limit = 1000;
+    for (const JobView& view : h.controller().ListJobs(all)) now_[view.record->id] = *view.record;
+    for (const auto& [id, record] : now_) {
+      const bool placed = record.placed_at != Instant();
+      if (placed && placed_.insert(id).second) RC_ASSERT(Allowed(record));
+      if (!placed && record.state == JobState::kPending) RC_ASSERT(!Overdue(record));
+    }
+  }
+
+ private:
+  std::optional<bool> Met(const JobRecord& record, const Dependency& d) const {
+    if (d.kind == DependencyKind::kSingleton) {
+      for (const auto& [id, other] : now_)
+        if (id < record.id && other.spec.name == record.spec.name && !wire::IsFinal(other.state))
+          return std::nullopt;
+      return true;
+    }
+    const JobRecord& other = now_.at(d.job);
+    const bool ended = wire::IsFinal(other.state);
+    if (d.kind == DependencyKind::kAfter) {
+      const bool started = other.started_at != Instant();
+      if (!started && !ended) return std::nullopt;
+      const Instant from = started ? other.started_at : other.ended_at;
+      return from + Millis(1000LL * d.delay_s) <= h.now ? std::optional<bool>(true) : std::nullopt;
+    }
+    if (!ended) return std::nullopt;
+    const bool good = other.state == JobState::kCompleted;
+    return d.kind == DependencyKind::kAfterAny || good == (d.kind == DependencyKind::kAfterOk);
+  }
+  bool Allowed(const JobRecord& record) const {
+    if (record.spec.begin_at_ms > ToUnixMillis(h.now)) return false;
+    std::size_t met = 0;
+    for (const Dependency& d : record.spec.dependencies) met += Met(record, d) == true ? 1 : 0;
+    const std::size_t all = record.spec.dependencies.size();
+    return record.spec.dependency_any ? met > 0 || all == 0 : met == all;
+  }
+  // To be cancelled, and still there.
+  bool Overdue(const JobRecord& record) const {
+    if (!record.spec.kill_on_invalid_dep || record.spec.dependencies.empty()) return false;
+    std::size_t never = 0;
+    for (const Dependency& d : record.spec.dependencies) never += Met(record, d) == false ? 1 : 0;
+    return record.spec.dependency_any ? never == record.spec.dependencies.size() : never > 0;
+  }
+
+  Harness& h;
+  std::map<JobId, JobRecord> now_;
+  std::set<JobId> placed_;
+};
 
 std::optional<JobId> AnyActive(Harness& h) {
   std::vector<JobId> ids;
@@ -156,7 +236,10 @@ void Step(World& world) {
     case 1:
     case 2: {
       event::Submit submit = Harness::Request(RandomSpec(), Between(0, 3) == 0);
+      AddDependencies(submit.spec, world.submitted, h.now);
       h.On(submit);
+      for (const auto& reply : h.Sent<effect::Reply>())
+        world.submitted = std::max(world.submitted, reply.job.value);
       break;
     }
     case 3:
@@ -193,6 +276,40 @@ void CheckStore(Harness& h) {
     RC_ASSERT(view->record->members.size() == stored.members.size());
     RC_ASSERT(view->record->epoch == stored.epoch);
   }
+}
+
+TEST(ControllerProperty, NoJobStartsBeforeItsDependenciesAreMetAndNoneIsHeldForNothing) {
+  RC_ASSERT(rc::check("random dependencies", [] {
+    Harness h;
+    World world(h);
+    for (const std::string& node : kNodes) world.Register(node);
+    world.Settle();
+    Oracle oracle(h);
+    const int steps = Between(10, 60);
+    for (int i = 0; i < steps; ++i) {
+      Step(world);
+      oracle.Look();
+    }
+    // Nodes are free: what is not held starts, and ends when it is told to.
+    h.On(event::Resume{.caller = kRoot, .nodes = kNodes, .reply = 1});
+    for (const std::string& node : kNodes) world.Register(node);
+    world.Settle();
+    for (int round = 0; round < 40; ++round) {
+      for (const JobView& view : h.controller().ListJobs({}))
+        if (view.record->state != JobState::kPending) {
+          h.On(event::Cancel{.caller = kRoot, .job = view.record->id, .now = true, .reply = 1});
+          break;
+        }
+      h.Live(Millis(12000));
+      oracle.Look();
+    }
+    for (const JobView& view : h.controller().ListJobs({})) {
+      RC_ASSERT(view.record->state == JobState::kPending);
+      RC_ASSERT(view.reason.starts_with("DependencyNeverSatisfied") ||
+                view.reason.starts_with("Dependency: "));
+    }
+    RC_ASSERT(!::testing::Test::HasFailure());
+  }));
 }
 
 TEST(ControllerProperty, InvariantsHoldWhateverHappensAndEveryJobEnds) {

@@ -102,12 +102,15 @@ struct JobdGone {
   bool clean = false;
 };
 // Errors: kNotFound, kPermissionDenied (neither root, operator nor owner), kFailedPrecondition (it has
-// ended).
+// ended; `done` of a job that is no allocation).
 struct Cancel {
   UserIdentity caller;
   JobId job;
   std::string reason;
   bool now = false;
+  // The owner of an allocation has no more use for it: COMPLETED, or FAILED with `exit_code` (0 to 255).
+  bool done = false;
+  std::int32_t exit_code = 0;
   ReplyTag reply = 0;
 };
 // Errors as Cancel; kFailedPrecondition: not running; kInvalidArgument: no such signal.

@@ -36,13 +36,19 @@ enum class DependencyKind : std::uint8_t {
   kAfterNotOk = 3,
   kSingleton = 4,  // no earlier job of this name and user is left
 };
+enum class DependencyState : std::uint8_t {
+  kOpen = 0,
+  kMet = 1,
+  kNever = 2,  // cannot be met any more
+};
 struct Dependency {
   DependencyKind kind = DependencyKind::kAfterAny;
-  JobId job;                  // 0 for kSingleton
-  std::uint32_t delay_s = 0;  // of kAfter
+  JobId job;                                       // 0 for kSingleton
+  std::uint32_t delay_s = 0;                       // of kAfter
+  DependencyState state = DependencyState::kOpen;  // the controller's; what a submission says is ignored
   template <class A>
   void Fields(A& a) {
-    a(kind, job, delay_s);
+    a(kind, job, delay_s, state);
   }
 };
 inline constexpr std::size_t kMaxScriptBytes = 4u << 20;  // as Slurm's max_script_size
@@ -80,9 +86,13 @@ struct JobSpec {
 // The part that the scheduler sees.
 JobRequest RequestOf(const JobSpec& spec);
 
+// "afterok:3", "after:4+5" (minutes), "singleton".
+std::string DependencyText(const Dependency& dependency);
+
 // Checks limits and fills every default in: name, resources as FillDefaults, and CheckCanEver. Errors as
-// these; kInvalidArgument also: over-long name, environment, arguments or path, no program, a relative
-// directory, an unknown letter in a file pattern.
+// these; kInvalidArgument also: over-long name, environment, arguments, script or path, no program or one
+// where the job's mode takes none, a relative directory, an unknown letter in a file pattern, dependencies or
+// limits that are none. Whether the jobs depended on exist is not looked at.
 Status CompleteSpec(JobSpec& spec, const SystemTopology& topology);
 
 }  // namespace msa
