@@ -112,6 +112,7 @@ JobInfo FromProto(const v1::Job& in) {
   out.stderr_path = in.stderr_path();
   out.tasks_failed = in.tasks_failed();
   out.head_node = in.head_node();
+  out.mode = static_cast<wire::JobMode>(in.mode());
   return out;
 }
 

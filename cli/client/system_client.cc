@@ -117,6 +117,10 @@ Result<std::vector<JobInfo>> SystemClient::ListJobs(const JobQuery& query) {
   request.set_limit(query.limit);
   for (const JobId id : query.ids) request.add_ids(id.value);
   request.set_user(query.user);
+  request.set_since_ms(query.since_ms);
+  request.set_until_ms(query.until_ms);
+  for (const JobState state : query.states) request.add_states(static_cast<v1::JobState>(state));
+  request.set_name(query.name);
   MSA_ASSIGN_OR_RETURN(const auto reply, impl_->Call<v1::ListJobsReply>(
                                              *impl_->jobs, &v1::JobService::Stub::ListJobs, request));
   return ListFrom(reply.jobs());

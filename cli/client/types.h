@@ -115,6 +115,7 @@ struct JobInfo {
   std::string stderr_path;
   std::uint32_t tasks_failed = 0;
   std::string head_node;
+  wire::JobMode mode = wire::JobMode::kStep;
 };
 
 struct JobEvent {
@@ -129,6 +130,10 @@ struct JobQuery {
   std::uint32_t limit = 0;
   std::vector<JobId> ids;
   std::string user;
+  std::int64_t since_ms = 0;     // of jobs that have ended: that ended then or later
+  std::int64_t until_ms = 0;     // of jobs that have ended: that were submitted before; 0: all
+  std::vector<JobState> states;  // empty: all
+  std::string name;              // empty: all
 };
 
 }  // namespace msa::cli

@@ -150,6 +150,7 @@ Status OptionParser::ParseLetters(const std::vector<std::string>& args, std::siz
 
 OptionTable OptionParser::Table(Operands operands) const {
   OptionTable out{command_, usage_, options_, operands};
+  std::erase_if(out.options, [](const OptionSpec& option) { return option.hidden; });
   // They refer to variables of the command, which is about to return.
   for (OptionSpec& option : out.options) option.set = nullptr;
   return out;
@@ -188,6 +189,7 @@ std::string OptionParser::Help() const {
       fmt::format("usage: {}{}{}\n\n{}\n", command_, usage_.empty() ? "" : " ", usage_, summary_);
   out += "\noptions:\n";
   for (const OptionSpec& option : options_) {
+    if (option.hidden) continue;
     std::string left = "  " + Left(option);
     if (left.size() + 2 > kHelpColumn) {
       left += "\n" + std::string(kHelpColumn, ' ');

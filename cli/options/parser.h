@@ -22,6 +22,7 @@ struct OptionSpec {
   Takes takes = Takes::kNothing;
   std::string value_name;  // for the help, "SECONDS"
   std::string help;        // one sentence
+  bool hidden = false;     // understood, but neither in the help nor offered for completion
   // Called once for each use, in order; with "" if there is no value. Its error gets the option's name in
   // front.
   std::function<Status(std::string_view value)> set;

@@ -7,6 +7,7 @@
 #include "msa/job/records.h"
 #include "msa/topology/host_list.h"
 
+#include "output/batch_texts.h"
 #include "output/text.h"
 
 namespace msa::cli {
@@ -79,6 +80,7 @@ Document::Object JobFields(const JobInfo& job) {
           {"tasks", job.tasks},
           {"tasks_failed", job.tasks_failed},
           {"interactive", job.interactive},
+          {"mode", ModeName(job.mode)},
           {"submitted_at", TimeField(job.submitted_at_ms)},
           {"expected_start", TimeField(job.expected_start_ms)},
           {"started_at", TimeField(job.started_at_ms)},
@@ -138,7 +140,12 @@ Document SpecDocument(const JobSpec& spec) {
       {"bind", !spec.no_bind},
       {"mpi_library", !spec.no_mpi_library},
       {"on_child_failure", spec.on_child_failure == wire::OnChildFailure::kKill ? "kill" : "event"},
-      {"oversubscribe", spec.oversubscribe}};
+      {"oversubscribe", spec.oversubscribe},
+      {"script_arguments", Document::ListOf(spec.script_args)},
+      {"dependencies", DependenciesDocument(spec)},
+      {"dependency_any", spec.dependency_any},
+      {"kill_on_invalid_dependency", spec.kill_on_invalid_dep},
+      {"begin_at", TimeField(spec.begin_at_ms)}};
 }
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
@@ -236,6 +243,7 @@ Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
            {"name", job.name},
            {"user", fmt::format("{} ({})", job.user, job.uid)},
            {"state", std::string(StateName(job.state))}};
+  if (job.mode != wire::JobMode::kStep) lines.emplace_back("mode", std::string(ModeName(job.mode)));
   if (!Reason(job).empty()) lines.emplace_back("reason", Reason(job));
   if (wire::IsFinal(job.state)) lines.emplace_back("exit code", fmt::format("{}", job.exit_code));
   lines.emplace_back("submitted", ShowTime(job.submitted_at_ms));
@@ -245,6 +253,7 @@ Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
   if (job.ended_at_ms != 0) lines.emplace_back("ended", ShowTime(job.ended_at_ms));
   if (job.started_at_ms != 0) lines.emplace_back("time", Elapsed(job, now_ms));
   lines.emplace_back("time limit", ShowTimeLimit(job.time_limit_s));
+  if (job.spec) AddWaits(*job.spec, &lines);
   lines.emplace_back("tasks", job.tasks_failed == 0
                                   ? fmt::format("{}", job.tasks)
                                   : fmt::format("{}, {} failed", job.tasks, job.tasks_failed));
@@ -281,6 +290,37 @@ Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
   BlankRepeats(&lines);
   out.fields.emplace_back("allocations", Document(std::move(allocations)));
   out.fields.emplace_back("namespaces", Document(std::move(namespaces)));
+  return out;
+}
+
+Listing HistoryListing(const std::vector<JobInfo>& jobs) {
+  Listing out;
+  out.kind = "JobHistory";
+  out.empty_text = "no jobs have ended";
+  out.columns = {{"JOB", false, true},
+                 {"NAME"},
+                 {"USER"},
+                 {"STATE"},
+                 {"EXIT", false, true},
+                 {"MODULES"},
+                 {"NODES", false, true},
+                 {"SUBMITTED"},
+                 {"STARTED"},
+                 {"ENDED"},
+                 {"TIME", false, true},
+                 {"MODE", true},
+                 {"TASKS", true, true},
+                 {"NODELIST", true},
+                 {"REASON", true}};
+  for (const JobInfo& job : jobs)
+    out.rows.push_back(
+        {fmt::format("{}", job.id),
+         {fmt::format("{}", job.id), job.name, job.user, std::string(StateName(job.state)),
+          fmt::format("{}", job.exit_code), Join(job.modules), fmt::format("{}", job.nodes),
+          TimeCell(job.submitted_at_ms), TimeCell(job.started_at_ms), TimeCell(job.ended_at_ms),
+          ElapsedCell(job, job.ended_at_ms), std::string(ModeName(job.mode)), fmt::format("{}", job.tasks),
+          CompressHostList(NodesOf(job)), Reason(job)},
+         Document(JobFields(job))});
   return out;
 }
 

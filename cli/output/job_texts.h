@@ -13,6 +13,8 @@ namespace msa::cli {
 std::string StateWord(const NodeInfo& node);
 
 Listing JobListing(const std::vector<JobInfo>& jobs, std::int64_t now_ms);
+// Of jobs that have ended.
+Listing HistoryListing(const std::vector<JobInfo>& jobs);
 Details JobDetails(const JobInfo& job, std::int64_t now_ms);
 Listing NodeListing(const std::vector<NodeInfo>& nodes);
 Details NodeDetails(const NodeInfo& node, std::int64_t now_ms);

@@ -1,0 +1,105 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include <climits>
+
+#include "msa/adapters/process/child_process.h"
+#include "msa/base/clock.h"
+#include "msa/base/unique_fd.h"
+
+#include "batch/submit_options.h"
+#include "client/system_client.h"
+#include "commands/command.h"
+#include "commands/job_waiter.h"
+#include "commands/print.h"
+#include "options/resource_limits.h"
+#include "run/token.h"
+
+namespace msa::cli {
+namespace {
+
+// A script and what messages call it.
+struct Script {
+  std::string file;
+  std::string text;
+};
+
+// To the end, or one byte beyond what a script may have.
+Result<std::string> ReadAll(int fd, std::string_view what) {
+  std::string out;
+  std::array<char, 64 * 1024> buffer;
+  while (out.size() <= kMaxScriptBytes) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError(errno, fmt::format("read {}", what));
+    if (n == 0) break;
+    out.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  return out;
+}
+
+Result<Script> ReadScript(const SubmitCall& call) {
+  if (!call.wrap.empty()) return Script{"wrap", WrapScript(call.wrap)};
+  if (call.script.empty() || call.script == "-") {
+    if (call.script.empty() && ::isatty(STDIN_FILENO) == 1)
+      return Status(Code::kInvalidArgument,
+                    "msactl submit needs a script; name its file, or '-' to type it here");
+    MSA_ASSIGN_OR_RETURN(std::string text, ReadAll(STDIN_FILENO, "the script from standard input"));
+    return Script{"stdin", std::move(text)};
+  }
+  const UniqueFd fd(::open(call.script.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return ErrnoError(errno, fmt::format("open the script '{}'", call.script));
+  MSA_ASSIGN_OR_RETURN(std::string text, ReadAll(fd.get(), fmt::format("the script '{}'", call.script)));
+  return Script{call.script, std::move(text)};
+}
+
+Result<std::string> WorkingDirectory() {
+  char path[PATH_MAX];
+  if (::getcwd(path, sizeof path) == nullptr)
+    return ErrnoError(errno, "find the working directory; change to one that exists");
+  return std::string(path);
+}
+
+// Until the controller has it on disk: one that is being restarted meanwhile knows the token.
+Result<JobId> SubmitSurely(const Endpoint& endpoint, const JobSpec& spec) {
+  constexpr int kAttempts = 10;
+  MSA_ASSIGN_OR_RETURN(const std::string token, MakeToken());
+  Result<JobId> id = Status(Code::kUnavailable, "not tried");
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    MSA_ASSIGN_OR_RETURN(const auto client, SystemClient::Connect(endpoint));
+    id = client->Submit(spec, token);
+    if (id.ok() || id.status().code() != Code::kUnavailable) return id;
+  }
+  return id;
+}
+
+}  // namespace
+
+Result<int> JobSubmit(const Args& args) {
+  MSA_ASSIGN_OR_RETURN(const SubmitCall call, ReadSubmitCall(args));
+  if (call.help_asked) {
+    MSA_RETURN_IF_ERROR(Print(SubmitHelp()));
+    return 0;
+  }
+  MSA_ASSIGN_OR_RETURN(const Script script, ReadScript(call));
+  MSA_ASSIGN_OR_RETURN(std::string cwd, WorkingDirectory());
+  MSA_ASSIGN_OR_RETURN(const SubmitRequest request,
+                       ReadSubmission(call, script.file, script.text,
+                                      {std::move(cwd), CurrentEnvironment(), OwnLimits(), Now()}));
+  if (!request.quiet)
+    for (const std::string& warning : request.warnings) PrintNote(warning);
+  MSA_ASSIGN_OR_RETURN(const Endpoint endpoint, FindEndpoint(request.dir));
+  MSA_ASSIGN_OR_RETURN(const JobId id, SubmitSurely(endpoint, request.spec));
+  if (request.parsable) {
+    MSA_RETURN_IF_ERROR(Print(fmt::format("{}\n", id)));
+  } else if (!request.quiet) {
+    MSA_RETURN_IF_ERROR(Print(fmt::format("submitted job {}\n", id)));
+  }
+  if (!request.wait) return 0;
+  return WaitForJob(endpoint, id, {.quiet = request.quiet});
+}
+
+}  // namespace msa::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+
+#include "msa/base/clock.h"
+#include "msa/base/ids.h"
+#include "msa/base/status.h"
+
+#include "client/endpoint.h"
+
+namespace msa::cli {
+
+struct WaitOptions {
+  std::optional<SteadyTime> give_up;  // none: as long as it takes
+  bool quiet = false;                 // no note about a job that did not complete
+};
+
+// Waits for a job's end, through restarts of the controller, and gives its exit code; never 0 for one that
+// did not complete. kDeadlineExceeded: `give_up` came first; errors of the controller.
+Result<int> WaitForJob(const Endpoint& endpoint, JobId job, const WaitOptions& options);
+
+}  // namespace msa::cli
