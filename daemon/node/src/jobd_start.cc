@@ -139,11 +139,11 @@ Result<ProcessHandle> JobdManager::SpawnJobd(const JobdRecord& record) {
   SpawnSpec spec;
   if (!owner_is_self(record.user))
     spec.argv = {options_.run_as, "--run-as", fmt::format("{}:{}", record.user.uid, record.user.gid)};
-  for (std::string word :
-       {options_.jobd, std::string("--node"), options_.node, std::string("--noded"), paths.jobd_socket(),
-        std::string("--directory"), paths.run_directory(record.seq), std::string("--topology-xml"),
-        paths.topology_xml(), std::string("--trampoline"), options_.trampoline,
-        std::string("--shm-directory"), paths.shm_node(record.user.uid)})
+  for (std::string word : {options_.jobd, std::string("--node"), options_.node, std::string("--noded"),
+                           paths.jobd_socket(), std::string("--directory"), paths.run_directory(record.seq),
+                           std::string("--topology-xml"), paths.topology_xml(), std::string("--trampoline"),
+                           options_.trampoline, std::string("--shm-directory"),
+                           paths.shm_node(record.user.uid), std::string("--system"), paths.system()})
     spec.argv.push_back(std::move(word));
   spec.env = CurrentEnvironment();
   std::erase_if(spec.env, [](const std::string& entry) {

@@ -22,7 +22,8 @@ class NodePaths {
  public:
   NodePaths(std::string dir, std::string node);
 
-  const std::string& base() const noexcept { return base_; }  // DIR/n/<node>
+  const std::string& system() const noexcept { return dir_; }  // what MSA_DIR names
+  const std::string& base() const noexcept { return base_; }   // DIR/n/<node>
   std::string lock() const { return base_ + "/noded.lock"; }
   std::string attach_socket() const { return base_ + "/noded.sock"; }  // gRPC, for msactl
   std::string jobd_socket() const { return base_ + "/jobd.sock"; }     // local wire format, for job daemons

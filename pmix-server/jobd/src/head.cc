@@ -4,11 +4,34 @@
 #include <numeric>
 #include <utility>
 
+#include "msa/job/job_variables.h"
+#include "msa/pmix/open_mpi_env.h"
+
 namespace msa::jobd {
+
+std::vector<std::string> JobVariablesOf(const wire::LaunchJob& launch) {
+  JobVariables job;
+  job.name = launch.job_name;
+  job.submit_dir = pmix::GetVariable(launch.step.env, "PWD").value_or("");
+  if (!job.submit_dir.starts_with('/')) job.submit_dir = launch.step.cwd;
+  job.nnodes = static_cast<std::uint32_t>(launch.members.size());
+  std::map<std::uint32_t, std::string> names;
+  for (const wire::Member& member : launch.members) names[member.index] = member.node;
+  for (const wire::PlacedComponent& placed : launch.components) {
+    JobVariables::Component& component = job.components.emplace_back();
+    component.module = placed.module;
+    component.ntasks = placed.ntasks;
+    for (const wire::ComponentShare& share : placed.shares) component.nodes.push_back(names[share.member]);
+  }
+  return JobVariableLines(job);
+}
 
 NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch) {
   NamespaceRegister reg;
   reg.spec = launch.step;
+  std::erase_if(reg.spec.env, IsJobVariable);  // of an outer job
+  if (launch.mode != wire::JobMode::kStep)
+    for (std::string& line : JobVariablesOf(launch)) reg.spec.env.push_back(std::move(line));
   std::map<std::uint32_t, std::uint32_t> node_of;  // member -> index into nodes
   std::map<std::uint32_t, std::string> names;
   for (const wire::Member& member : launch.members) {
@@ -70,6 +93,7 @@ Head::Namespace* Head::Find(const std::string& nspace) {
 // slot.
 std::vector<std::vector<std::uint16_t>> Head::StepCores(const NamespaceRegister& reg) {
   std::vector<std::vector<std::uint16_t>> cores;
+  if (reg.spec.step == wire::kBatchStep) return std::vector<std::vector<std::uint16_t>>(1);
   for (const wire::App& app : reg.spec.apps)
     for (std::uint32_t i = 0; i < app.ntasks && cores.size() < reg.spec.rank_member.size(); ++i)
       cores.push_back(
@@ -78,19 +102,25 @@ std::vector<std::vector<std::uint16_t>> Head::StepCores(const NamespaceRegister&
   return cores;
 }
 
+std::string Head::LabelOf(const Namespace& ns) {
+  if (ns.reg.spec.step == wire::kBatchStep) return std::string(StepResult::kScript);
+  return ns.reg.spawn == 0 ? std::string() : fmt::format(" of spawn {}", ns.reg.spawn);
+}
+
 void Head::AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint16_t>> cores) {
   const std::string nspace = reg.spec.nspace;
   Namespace& ns = namespaces_[nspace];
   ns.reg = std::move(reg);
   ns.rank_cores = std::move(cores);
   ns.tasks.resize(ns.reg.spec.rank_member.size(), TaskPhase::kNone);
-  ns.result = StepResult(ns.reg.spawn == 0 ? std::string() : fmt::format(" of spawn {}", ns.reg.spawn));
+  ns.result = StepResult(LabelOf(ns));
   for (const auto& [index, member] : members_) ns.awaiting_ready.insert(index);
   // The members of the launch have the step's description from the controller.
   if (ns.reg.spawn != 0) TellAll(ns.reg);
 }
 
 std::string Head::Name(const Namespace& ns) const {
+  if (ns.reg.spec.step == wire::kBatchStep) return "the batch script";
   return ns.reg.spawn == 0 ? fmt::format("step {}", ns.reg.spec.step) : fmt::format("spawn {}", ns.reg.spawn);
 }
 
@@ -358,7 +388,8 @@ void Head::FlushLines(Namespace& ns) {
   ns.line_timer = {};
   for (const std::string& line : ns.result.TakeLines()) {
     if (ns.failure.empty()) ns.failure = line;
-    hub_->Notice(line);
+    // How a script ended is its author's affair, as with sbatch: no line in his output.
+    if (ns.reg.spec.step != wire::kBatchStep) hub_->Notice(line);
   }
 }
 

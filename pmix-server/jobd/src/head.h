@@ -58,7 +58,8 @@ struct HeadOptions {
   Millis kill_report{10'000};  // a member that does not report the end of killed tasks by then is lost
 };
 
-// The first step's namespace as every member of the job registers it, without being told.
+// The namespace of the first step, or of the script, as every member of the job registers it, without being
+// told.
 NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch);
 
 class Head {
@@ -181,6 +182,7 @@ class Head {
   void Report(const Namespace& ns, bool ended);
   void FlushLines(Namespace& ns);
   std::string Name(const Namespace& ns) const;
+  static std::string LabelOf(const Namespace& ns);
   std::string CommandOf(const Namespace& ns) const;
   std::string ProgramOfRank(const Namespace& ns, std::uint32_t rank) const;
 

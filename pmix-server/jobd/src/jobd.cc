@@ -198,6 +198,8 @@ MemberOptions Jobd::MemberOptionsOf(const wire::LaunchJob& launch) const {
   options.directory = options_.directory;
   options.job_socket = job_socket_->path();
   options.mpi_library = options_.mpi_library;
+  options.system = options_.system;
+  if (launch.mode == wire::JobMode::kBatch) options.script = ScriptPath();
   options.to_task = [this](std::uint64_t client, const wire::SpawnVerdict& verdict, std::uint64_t id) {
     job_socket_->Send(client, verdict, id);
   };
@@ -228,7 +230,8 @@ Status Jobd::Launch(wire::LaunchJob launch) {
         Code::kPermissionDenied,
         "job {} is of uid {}, this job daemon runs as uid {}; the node daemon must start it as the user",
         launch.job, launch.user.uid, ::geteuid());
-  if (launch.has_step && (launch.step.apps.empty() || launch.step.rank_member.empty()))
+  const bool has_tasks = launch.has_step && launch.mode != wire::JobMode::kAlloc;
+  if (has_tasks && (launch.step.apps.empty() || launch.step.rank_member.empty()))
     return Error(Code::kInvalidArgument,
                  "step of job {} has {} programs and {} tasks; expected at least one of each", launch.job,
                  launch.step.apps.size(), launch.step.rank_member.size());
@@ -247,17 +250,20 @@ Status Jobd::Launch(wire::LaunchJob launch) {
                                                std::move(handlers)));
   mesh_->SetMembers(launch.epoch, launch.members, {});
   const bool is_head = launch.self_index == launch.head_index;
+  if (is_head && launch.mode == wire::JobMode::kBatch)
+    MSA_RETURN_IF_ERROR(WriteFileAtomically(ScriptPath(), std::exchange(launch.script, {}), 0700));
   if (!is_head) mesh_->Connect(launch.head_index);
   member_ = std::make_unique<Member>(loop_, *host_, *launcher_, *mesh_, MemberOptionsOf(launch),
                                      [this](const std::string& text) { Log(text); });
   member_->SetMembers(launch.members);
   epoch_ = launch.epoch;
-  if (launch.has_step) member_->Register(RegisterOfStep(launch));
+  if (has_tasks) member_->Register(RegisterOfStep(launch));
   spdlog::info("job {}.{}: member {} of {}{}", launch.job, launch.incarnation, launch.self_index,
                launch.members.size(), is_head ? ", head" : "");
   launch_ = launch;
   launch_->secret.clear();
   launch_->step = {};
+  launch_->script.clear();
   if (!is_head) return Status::Ok();
   head_ = std::make_unique<Head>(std::move(launch), static_cast<HeadOutlet&>(*this));
   head_->Start();

@@ -27,6 +27,7 @@ struct JobdOptions {
   std::string topology_xml;  // empty: hwloc and libpmix look for themselves
   std::string trampoline;
   std::string mpi_library;    // libmsampi.so for the tasks; empty: there is none
+  std::string system;         // directory of the system, for MSA_DIR; empty: not told
   std::string shm_directory;  // of this node; the job's directory is made in it
   std::string cookie;
   Millis orphan_wait{5'000};  // a job daemon without a job leaves when noded stays away that long
@@ -58,6 +59,7 @@ class Jobd final : private HeadOutlet {
   void OnLaunch(const wire::Frame& frame);
   Status Launch(wire::LaunchJob launch);
   MemberOptions MemberOptionsOf(const wire::LaunchJob& launch) const;
+  std::string ScriptPath() const { return options_.directory + "/script"; }
   void OnControllerFrame(const wire::Frame& frame);
   void OnNodeDown(const std::string& why);
   void WarmTlsLater();

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view kUsage =
     "usage: msa-jobd --node NAME --noded SOCKET --directory DIR --trampoline PATH --shm-directory DIR "
-    "[--topology-xml FILE]\n"
+    "[--topology-xml FILE] [--system DIR]\n"
     "The job daemon of msa; the node daemon starts it. Its cookie stands in MSA_JOBD_COOKIE.\n";
 
 // libmsampi.so, which is built and installed beside the trampoline's directory.
@@ -44,7 +44,8 @@ Result<JobdOptions> ParseOptions(int argc, char** argv) {
                                                            {"--directory", &options.directory},
                                                            {"--trampoline", &options.trampoline},
                                                            {"--shm-directory", &options.shm_directory},
-                                                           {"--topology-xml", &options.topology_xml}};
+                                                           {"--topology-xml", &options.topology_xml},
+                                                           {"--system", &options.system}};
   for (int i = 1; i < argc; ++i) {
     std::string_view name = argv[i];
     const auto equals = name.find('=');
@@ -59,7 +60,7 @@ Result<JobdOptions> ParseOptions(int argc, char** argv) {
       return Error(Code::kInvalidArgument, "option '{}' needs a value", key);
   }
   for (const auto& [name, value] : fields)
-    if (value->empty() && name != "--topology-xml")
+    if (value->empty() && name != "--topology-xml" && name != "--system")
       return Error(Code::kInvalidArgument, "option '{}' is missing", name);
   if (const char* cookie = ::getenv("MSA_JOBD_COOKIE")) options.cookie = cookie;
   ::unsetenv("MSA_JOBD_COOKIE");

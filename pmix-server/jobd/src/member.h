@@ -40,6 +40,8 @@ struct MemberOptions {
   std::uint32_t machine_cores = 1;
   pmix::Network network = pmix::Network::kOrdinary;
   std::string mpi_library;  // libmsampi.so, for LD_PRELOAD; empty: there is none
+  std::string system;       // MSA_DIR; empty: not set
+  std::string script;       // file of the batch script; empty: the job has none
   // To a task that is connected, with the id of the frame that it answers.
   std::function<void(std::uint64_t client, const wire::SpawnVerdict& verdict, std::uint64_t id)> to_task;
   // CPUs, as the kernel numbers them, of logical cores.

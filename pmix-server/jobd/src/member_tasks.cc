@@ -38,6 +38,7 @@ std::uint32_t Member::TasksOnMachine() const {
 }
 
 std::vector<std::string> Member::Environment(const Hosted& hosted, const wire::App& app, Rank rank) {
+  const bool is_script = hosted.reg.spec.step == wire::kBatchStep;
   const auto& rank_member = hosted.reg.spec.rank_member;
   TaskEnvironmentOptions o;
   o.job = options_.job;
@@ -53,10 +54,12 @@ std::vector<std::string> Member::Environment(const Hosted& hosted, const wire::A
       static_cast<std::uint32_t>(std::count(rank_member.begin(), rank_member.end(), options_.self));
   o.world_size = static_cast<std::uint32_t>(rank_member.size());
   for (const auto& [index, member] : members_) o.nodes.push_back(member.node);
+  o.system = options_.system;
+  if (hosted.reg.spec.mpi_library || is_script) o.mpi_library = options_.mpi_library;
+  if (is_script) return ScriptEnvironment(o);
   o.job_socket = options_.job_socket;
   o.pmi_fd = launch::kChannelFd;
   o.parent_nspace = hosted.reg.parent;
-  if (hosted.reg.spec.mpi_library) o.mpi_library = options_.mpi_library;
   if (auto pmix = host_.ClientEnvironment({hosted.reg.spec.nspace, rank.value}); pmix.ok())
     o.pmix = std::move(*pmix);
   o.open_mpi = {options_.shm_directory, options_.topology_xml,  o.world_size,
@@ -110,6 +113,8 @@ Result<launch::TaskSpec> Member::MakeTask(Hosted& hosted, const TaskPlace& place
   spec.nspace = hosted.reg.spec.nspace;
   spec.rank = place.rank;
   spec.argv = app.argv;
+  const bool is_script = hosted.reg.spec.step == wire::kBatchStep;
+  if (is_script) spec.argv[0] = options_.script;
   spec.env = Environment(hosted, app, place.rank);
   spec.cwd = app.cwd.empty() ? hosted.reg.spec.cwd : app.cwd;
   if (!place.cores.empty()) {
@@ -118,6 +123,7 @@ Result<launch::TaskSpec> Member::MakeTask(Hosted& hosted, const TaskPlace& place
   spec.component = app.component;
   spec.want_stdin = message.want_stdin && place.rank.value == 0;
   MSA_RETURN_IF_ERROR(OpenStreams(hosted, spec, files));
+  if (is_script) return spec;  // what it starts itself is no task of ours
   MSA_ASSIGN_OR_RETURN(spec.channel, PmiWorldOf(hosted).Connect(place.rank));
   return spec;
 }
@@ -141,10 +147,13 @@ void Member::Start(const NamespaceStart& message) {
     else
       result.failures.push_back({place.rank, 125, spec.status().message()});
   }
+  // An MPI program that it runs by itself is a world of its own by right.
+  const bool is_script = it != hosted_.end() && it->second.reg.spec.step == wire::kBatchStep;
   launcher_.Start(
-      std::move(tasks), [this, result = std::move(result), weak = std::weak_ptr<int>(alive_)](
+      std::move(tasks), [this, is_script, result = std::move(result), weak = std::weak_ptr<int>(alive_)](
                             std::vector<pid_t> started, std::vector<launch::StartFailure> failures) mutable {
         if (weak.expired()) return;
+        if (is_script) launcher_.MarkConnected(result.nspace, Rank(0));
         result.started = static_cast<std::uint32_t>(started.size());
         for (launch::StartFailure& failure : failures)
           result.failures.push_back({failure.rank, failure.exit_code, std::move(failure.message)});

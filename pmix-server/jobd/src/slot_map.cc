@@ -39,6 +39,29 @@ void SlotMap::Give(std::uint32_t member, const std::vector<std::uint16_t>& cores
   for (const std::uint16_t core : cores) it->second.used.erase(core);
 }
 
+std::vector<std::uint16_t> SlotMap::FreeOf(std::uint32_t member,
+                                           const std::vector<std::uint16_t>& cores) const {
+  std::vector<std::uint16_t> free;
+  const auto it = nodes_.find(member);
+  if (it == nodes_.end()) return free;
+  const auto& there = it->second.member.cores;
+  for (const std::uint16_t core : cores)
+    if (!it->second.used.contains(core) && std::find(there.begin(), there.end(), core) != there.end())
+      free.push_back(core);
+  return free;
+}
+
+void SlotMap::TakeThese(std::uint32_t member, const std::vector<std::uint16_t>& cores) {
+  const auto it = nodes_.find(member);
+  if (it != nodes_.end()) it->second.used.insert(cores.begin(), cores.end());
+}
+
+SlotMap SlotMap::AllFree() const {
+  SlotMap out = *this;
+  for (auto& [index, node] : out.nodes_) node.used.clear();
+  return out;
+}
+
 bool SlotMap::AnyUsed(std::uint32_t member, const std::vector<std::uint16_t>& cores) const {
   const auto it = nodes_.find(member);
   return it != nodes_.end() && std::any_of(cores.begin(), cores.end(), [&](std::uint16_t core) {

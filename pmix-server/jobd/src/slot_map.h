@@ -24,6 +24,12 @@ class SlotMap {
   std::vector<std::uint16_t> Take(std::uint32_t member, std::size_t count);
   void Give(std::uint32_t member, const std::vector<std::uint16_t>& cores);
 
+  // The free ones among `cores`, in their order.
+  std::vector<std::uint16_t> FreeOf(std::uint32_t member, const std::vector<std::uint16_t>& cores) const;
+  void TakeThese(std::uint32_t member, const std::vector<std::uint16_t>& cores);
+  // The same members with nothing taken.
+  SlotMap AllFree() const;
+
   bool AnyUsed(std::uint32_t member, const std::vector<std::uint16_t>& cores) const;
   std::size_t free(std::uint32_t member) const;
   std::size_t free() const;

@@ -55,8 +55,11 @@ std::vector<wire::TaskEnd> StepResult::failed() const {
 std::vector<std::string> StepResult::TakeLines() {
   std::vector<std::string> lines;
   for (const auto& [key, ranks] : open_)
-    lines.push_back(fmt::format("{}: {} {}{}: {}", key.first, ranks.size() == 1 ? "task" : "tasks",
-                                RankList(ranks), label_, key.second));
+    if (label_ == kScript)
+      lines.push_back(fmt::format("{}: {} {}", key.first, kScript, key.second));
+    else
+      lines.push_back(fmt::format("{}: {} {}{}: {}", key.first, ranks.size() == 1 ? "task" : "tasks",
+                                  RankList(ranks), label_, key.second));
   open_.clear();
   return lines;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,9 @@ enum class Counted : std::uint8_t { kYes, kNo, kLost };
 
 class StepResult {
  public:
-  // `label` distinguishes a spawn in the lines: "" or " of spawn 2".
+  // `label` distinguishes a spawn in the lines: "" or " of spawn 2"; kScript says so instead of naming tasks.
   explicit StepResult(std::string label = {}) : label_(std::move(label)) {}
+  static constexpr std::string_view kScript = "the batch script";
 
   void Add(const wire::TaskEnd& end, Counted counted);
   // Fixes the code, whatever the tasks' are (an abort's); the first one stays.

@@ -33,13 +33,13 @@ class Lines {
   std::unordered_map<std::string, std::size_t> at_;
 };
 
-// `library` first, each once: a spawned child inherits its parent's list.
-std::string Preloads(const std::string& library, const std::string& inherited) {
-  std::string list = library;
+// What is inherited without `library`, behind `first`.
+std::string Preloads(std::string first, const std::string& library, const std::string& inherited) {
+  std::string list = std::move(first);
   for (std::size_t begin = 0; begin < inherited.size();) {
     const std::size_t end = std::min(inherited.find_first_of(": ", begin), inherited.size());
     const std::string entry = inherited.substr(begin, end - begin);
-    if (!entry.empty() && entry != library) list += ":" + entry;
+    if (!entry.empty() && entry != library) list += (list.empty() ? "" : ":") + entry;
     begin = end + 1;
   }
   return list;
@@ -68,6 +68,30 @@ bool IsForeign(const std::string& line) {
                      [&](std::string_view name) { return line.starts_with(name); });
 }
 
+// What tells a program of an outer task, besides, that a launcher waits for it.
+bool IsLaunchers(const std::string& line) {
+  static constexpr std::string_view kNames[] = {"JSM_JSRUN_PORT=",
+                                                "OMPI_COMM_WORLD_",
+                                                "OMPI_MCA_orte_",
+                                                "OMPI_MCA_ess",
+                                                "OMPI_MCA_btl_vader_backing_directory=",
+                                                "OMPI_PARENT_PORT=",
+                                                "PRTE_",
+                                                "PMIX_"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](std::string_view name) { return line.starts_with(name); });
+}
+
+void PutPlace(const TaskEnvironmentOptions& o, Lines& lines) {
+  lines.Put(fmt::format("MSA_JOB_ID={}", o.job));
+  lines.Put("MSA_NODE=" + o.member->node);
+  lines.Put("MSA_MODULE=" + o.member->module_name);
+  lines.Put(fmt::format("MSA_MODULE_ID={}", o.member->module));
+  lines.Put("MSA_MODULE_KIND=" + o.member->module_kind);
+  lines.Put(fmt::format("MSA_NODELIST={}", fmt::join(o.nodes, ",")));
+  if (!o.system.empty()) lines.Put("MSA_DIR=" + o.system);
+}
+
 }  // namespace
 
 std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& o) {
@@ -76,17 +100,12 @@ std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& o) {
     if (!IsForeign(line)) lines.Put(line);
   for (const std::string& line : o.app)
     if (!IsForeign(line)) lines.Put(line);
-  lines.Put(fmt::format("MSA_JOB_ID={}", o.job));
+  PutPlace(o, lines);
   lines.Put(fmt::format("MSA_STEP_ID={}", o.step));
-  lines.Put("MSA_NODE=" + o.member->node);
-  lines.Put("MSA_MODULE=" + o.member->module_name);
-  lines.Put(fmt::format("MSA_MODULE_ID={}", o.member->module));
-  lines.Put("MSA_MODULE_KIND=" + o.member->module_kind);
   lines.Put(fmt::format("MSA_COMPONENT={}", o.component));
   lines.Put(fmt::format("MSA_RANK={}", o.rank));
   lines.Put(fmt::format("MSA_LOCAL_RANK={}", o.local_rank));
   lines.Put(fmt::format("MSA_WORLD_SIZE={}", o.world_size));
-  lines.Put(fmt::format("MSA_NODELIST={}", fmt::join(o.nodes, ",")));
   lines.Put("MSA_JOB_SOCKET=" + o.job_socket);
   lines.Put(fmt::format("PSP_MSA_MODULE_ID={}", o.member->module));
   // As MPICH's mpiexec does; the last two are for scripts that choose a device.
@@ -96,11 +115,32 @@ std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& o) {
   lines.Put(fmt::format("MPI_LOCALRANKID={}", o.local_rank));
   lines.Put(fmt::format("MPI_LOCALNRANKS={}", o.local_size));
   if (!o.parent_nspace.empty()) lines.Put("MSA_PARENT_NAMESPACE=" + o.parent_nspace);
-  if (!o.mpi_library.empty()) lines.Put("LD_PRELOAD=" + Preloads(o.mpi_library, lines.Get("LD_PRELOAD")));
+  // First, and once: a spawned child inherits its parent's list.
+  if (!o.mpi_library.empty())
+    lines.Put("LD_PRELOAD=" + Preloads(o.mpi_library, o.mpi_library, lines.Get("LD_PRELOAD")));
   Lines all;
   for (const std::string& line : pmix::OpenMpiEnvironment(lines.Take(), o.open_mpi)) all.Put(line);
   for (const std::string& line : o.pmix) all.Put(line);
   return all.Take();
+}
+
+std::vector<std::string> ScriptEnvironment(const TaskEnvironmentOptions& o) {
+  Lines lines;
+  for (const std::vector<std::string>* part : {&o.base, &o.app})
+    for (const std::string& line : *part)
+      if (!IsForeign(line) && !IsLaunchers(line)) lines.Put(line);
+  PutPlace(o, lines);
+  std::vector<std::string> all = lines.Take();
+  for (auto it = all.begin(); it != all.end(); ++it) {
+    if (!it->starts_with("LD_PRELOAD=")) continue;
+    const std::string list = Preloads({}, o.mpi_library, it->substr(11));
+    if (list.empty())
+      all.erase(it);
+    else
+      *it = "LD_PRELOAD=" + list;
+    break;
+  }
+  return all;
 }
 
 }  // namespace msa::jobd

@@ -23,6 +23,7 @@ struct TaskEnvironmentOptions {
   std::uint32_t local_size = 1;
   std::uint32_t world_size = 1;
   std::vector<std::string> nodes;  // of the job
+  std::string system;              // MSA_DIR; empty: as it is
   std::string job_socket;
   int pmi_fd = -1;                // where the task finds the PMI-1 server
   std::string parent_nspace;      // of a spawn; empty: a step
@@ -34,5 +35,9 @@ struct TaskEnvironmentOptions {
 // The whole environment. MSA_*, PMIx and PMI variables of an outer job or of a spawning parent are replaced;
 // HOSTNAME, TMPDIR and SLURM_* stay as they are.
 std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& options);
+
+// That of a batch script: it knows its job and its node, and nothing by which a program that it starts itself
+// would take this job daemon for its launcher. `mpi_library` is taken out of LD_PRELOAD.
+std::vector<std::string> ScriptEnvironment(const TaskEnvironmentOptions& options);
 
 }  // namespace msa::jobd

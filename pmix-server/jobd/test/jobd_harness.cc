@@ -87,7 +87,9 @@ void JobdHarness::StartJobd(Node& node) {
                                           "--topology-xml",
                                           MSA_TEST_TOPOLOGY,
                                           "--shm-directory",
-                                          shm_ + "/" + node.spec.name};
+                                          shm_ + "/" + node.spec.name,
+                                          "--system",
+                                          directory_};
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -134,6 +136,32 @@ std::vector<wire::Member> JobdHarness::Members() const {
   return members;
 }
 
+void JobdHarness::MakeComponents(const RunSpec& spec) {
+  launch_.mode = spec.mode;
+  launch_.script = spec.script;
+  if (spec.mode == wire::JobMode::kStep) return;
+  for (const wire::Member& member : launch_.members) {
+    if (launch_.components.empty() || launch_.components.back().module != member.module_name)
+      launch_.components.push_back({member.module_name, 0, 0, 1, {}});
+    wire::PlacedComponent& component = launch_.components.back();
+    component.shares.push_back({member.index, member.cores, static_cast<std::uint32_t>(member.cores.size())});
+    component.ntasks += component.shares.back().tasks;
+  }
+  for (std::size_t i = 0; i < spec.component_tasks.size(); ++i) {
+    launch_.components[i].ntasks = spec.component_tasks[i];
+    std::uint32_t left = spec.component_tasks[i];
+    for (wire::ComponentShare& share : launch_.components[i].shares)
+      left -= share.tasks = std::min<std::uint32_t>(left, static_cast<std::uint32_t>(share.cores.size()));
+  }
+  wire::StepSpec& step = launch_.step;
+  step.step = wire::kBatchStep;
+  step.nspace = "msa.7.1.batch";
+  if (spec.mode == wire::JobMode::kAlloc) {
+    step.apps.clear();
+    step.rank_member.clear();
+  }
+}
+
 void JobdHarness::Launch(const RunSpec& spec) {
   launch_.job = JobId(7);
   launch_.incarnation = Incarnation(1);
@@ -161,6 +189,7 @@ void JobdHarness::Launch(const RunSpec& spec) {
   step.cwd = spec.cwd.empty() ? directory_ : spec.cwd;
   step.stdio = spec.stdio;
   step.kill_policy = spec.kill_policy;
+  MakeComponents(spec);
   launched_at = std::chrono::steady_clock::now();
   LaunchAgain();
   if (spec.attach) Attach({spec.interactive, 0, spec.wants_stdin});

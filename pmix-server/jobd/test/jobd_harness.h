@@ -37,6 +37,12 @@ struct RunSpec {
   bool wants_stdin = false;
   std::string cwd;               // empty: the harness's directory
   std::vector<std::string> env;  // besides PATH and HOME
+  // kBatch: `script` runs on the first node, its arguments are the first app's; kAlloc: no task at all. In
+  // both each run of nodes of one module is a component, with a task for each core unless `component_tasks`
+  // says so.
+  wire::JobMode mode = wire::JobMode::kStep;
+  std::string script;
+  std::vector<std::uint32_t> component_tasks;
 };
 
 class JobdHarness {
@@ -125,6 +131,7 @@ class JobdHarness {
     bool in_job = false;
   };
 
+  void MakeComponents(const RunSpec& spec);
   void StartJobd(Node& node);
   void Listen(Node& node);
   void Accept(Node& node);

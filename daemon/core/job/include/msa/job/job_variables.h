@@ -1,0 +1,30 @@
+#pragma once
+// What a batch script, the command of an allocation and their steps are told of their job by MSA_*.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace msa {
+
+struct JobVariables {
+  struct Component {
+    std::string module;
+    std::vector<std::string> nodes;
+    std::uint32_t ntasks = 0;
+  };
+  std::string name;        // of the job
+  std::string submit_dir;  // absolute
+  std::uint32_t nnodes = 0;
+  std::vector<Component> components;
+};
+
+// "MSA_JOB_NAME=...", MSA_SUBMIT_DIR, MSA_NNODES, MSA_NTASKS, MSA_MODULES, MSA_HET_SIZE and, for each
+// component i, MSA_NODELIST_HET_GROUP_i and MSA_NTASKS_HET_GROUP_i. Lists are separated by commas.
+std::vector<std::string> JobVariableLines(const JobVariables& job);
+
+// True if the line "K=V" sets one of these: of an outer job, in the environment of a submission.
+bool IsJobVariable(std::string_view line);
+
+}  // namespace msa
