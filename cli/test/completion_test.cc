@@ -115,6 +115,19 @@ TEST_F(Completing, LeavesProgramsAndTheirArgumentsToTheShell) {
   EXPECT_EQ(also_, Also::kDirectories);
 }
 
+TEST_F(Completing, KnowsSubmissionsAndOffersNothingThatIsIgnored) {
+  EXPECT_THAT(Complete({"submit", "-p", "cl"}), ElementsAre("cluster"));
+  EXPECT_THAT(Complete({"submit", "-n", "2", ":", "--partition=b"}), ElementsAre("--partition=booster"));
+  EXPECT_THAT(Complete({"job", "submit", "--dep"}), ElementsAre("--dependency"));
+  EXPECT_THAT(Complete({"submit", "--kill-on-invalid-dep="}),
+              ElementsAre("--kill-on-invalid-dep=yes", "--kill-on-invalid-dep=no"));
+  EXPECT_THAT(Complete({"submit", "--acc"}), IsEmpty());
+  Complete({"submit", ""});
+  EXPECT_EQ(also_, Also::kFiles);
+  EXPECT_THAT(Complete({"job", "history", "--s"}), ElementsAre("--since", "--state"));
+  EXPECT_THAT(Complete({"job", "history", "--state", "FAI"}), ElementsAre("FAILED"));
+}
+
 TEST_F(Completing, AsksTheSystemThatTheLineNames) {
   Complete({"module", "show", ""});
   EXPECT_EQ(asked_, "default");

@@ -21,6 +21,8 @@ TEST(Registry, KnowsTheAliases) {
   EXPECT_EQ(Choose({"run", "true"})->command->run, &JobRun);
   EXPECT_THAT(Choose({"run", "true"})->rest, ElementsAre("true"));
   EXPECT_EQ(Choose({"ps"})->command->run, &JobList);
+  EXPECT_EQ(Choose({"submit", "job.sh"})->command->run, &JobSubmit);
+  EXPECT_THAT(Choose({"submit", "job.sh", "--dir", "x"})->rest, ElementsAre("job.sh", "--dir", "x"));
   EXPECT_EQ(Choose({"--version"})->command->run, &Version);
 }
 

@@ -17,10 +17,9 @@ struct PatternValues {
   std::string job_name;
 };
 
-// Expands srun's file name patterns: %j (or %A) job, %J job.step, %s step ("batch" for a script's), %t rank,
-// %n node number in the job, %N node name, %u user, %x job name, %% percent; a digit before the letter of a
-// number fills it with zeros, %4j. kInvalidArgument: another letter, named, with the list of
-// those that exist.
+// Expands srun's file name patterns: %j job, %J job.step, %s step, %t rank, %n node number in the job, %N
+// node name, %u user, %x job name, %% percent; %4j fills a number with zeros. kInvalidArgument: another
+// letter, named, with the list of those that exist.
 Result<std::string> ExpandPattern(const std::string& pattern, const PatternValues& values);
 
 // True if the file differs between tasks (%t, %n or %N).
