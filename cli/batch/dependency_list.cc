@@ -54,13 +54,13 @@ Status AddPart(std::string_view part, std::vector<Dependency>* to) {
   const std::string_view name = part.substr(0, colon);
   const auto kind = KindOf(name);
   if (!kind) return UnknownKind(name);
-  if ((*kind == DependencyKind::kSingleton) != (colon == std::string_view::npos))
-    return Error(Code::kInvalidArgument,
-                 *kind == DependencyKind::kSingleton ? "'{}': singleton takes no job ids"
-                                                     : "'{}' names no job; expected the ids behind it, as in "
-                                                       "afterok:12:13",
+  const bool singleton = *kind == DependencyKind::kSingleton;
+  if (singleton && colon != std::string_view::npos)
+    return Error(Code::kInvalidArgument, "'{}': singleton takes no job ids", part);
+  if (!singleton && colon == std::string_view::npos)
+    return Error(Code::kInvalidArgument, "'{}' names no job; expected the ids behind it, as in afterok:12:13",
                  part);
-  if (*kind == DependencyKind::kSingleton) {
+  if (singleton) {
     to->push_back({DependencyKind::kSingleton});
     return Status::Ok();
   }
