@@ -8,10 +8,24 @@
 #include "msa/topology/suggest.h"
 
 namespace msa::cli {
+namespace {
+
+constexpr bool IsKernels(std::string_view name, int resource) {
+  for (const NamedLimit& limit : kNamedLimits)
+    if (limit.name == name) return limit.resource == resource;
+  return false;
+}
+static_assert(IsKernels("AS", RLIMIT_AS) && IsKernels("CORE", RLIMIT_CORE) && IsKernels("CPU", RLIMIT_CPU) &&
+              IsKernels("DATA", RLIMIT_DATA) && IsKernels("FSIZE", RLIMIT_FSIZE) &&
+              IsKernels("MEMLOCK", RLIMIT_MEMLOCK) && IsKernels("NOFILE", RLIMIT_NOFILE) &&
+              IsKernels("NPROC", RLIMIT_NPROC) && IsKernels("RSS", RLIMIT_RSS) &&
+              IsKernels("STACK", RLIMIT_STACK));
+
+}  // namespace
 
 std::vector<wire::ResourceLimit> OwnLimits() {
   std::vector<wire::ResourceLimit> out;
-  for (const NamedLimit& named : NamedLimits()) {
+  for (const NamedLimit& named : kNamedLimits) {
     rlimit limit{};
     if (::getrlimit(static_cast<__rlimit_resource>(named.resource), &limit) == 0)
       out.push_back({named.resource, limit.rlim_cur, limit.rlim_max});
@@ -21,7 +35,7 @@ std::vector<wire::ResourceLimit> OwnLimits() {
 
 std::vector<std::string> PropagateWords() {
   std::vector<std::string> out = {"ALL", "NONE"};
-  for (const NamedLimit& named : NamedLimits()) out.emplace_back(named.name);
+  for (const NamedLimit& named : kNamedLimits) out.emplace_back(named.name);
   return out;
 }
 

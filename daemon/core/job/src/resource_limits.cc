@@ -1,35 +1,16 @@
 #include "msa/job/resource_limits.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include <fmt/format.h>
 
 namespace msa {
-namespace {
-
-constexpr std::array<NamedLimit, 10> kLimits = {{{"AS", RLIMIT_AS},
-                                                 {"CORE", RLIMIT_CORE},
-                                                 {"CPU", RLIMIT_CPU},
-                                                 {"DATA", RLIMIT_DATA},
-                                                 {"FSIZE", RLIMIT_FSIZE},
-                                                 {"MEMLOCK", RLIMIT_MEMLOCK},
-                                                 {"NOFILE", RLIMIT_NOFILE},
-                                                 {"NPROC", RLIMIT_NPROC},
-                                                 {"RSS", RLIMIT_RSS},
-                                                 {"STACK", RLIMIT_STACK}}};
-
-}  // namespace
-
-std::span<const NamedLimit> NamedLimits() { return kLimits; }
 
 std::string LimitName(std::int32_t resource) {
-  const auto it = std::find_if(kLimits.begin(), kLimits.end(),
+  const auto it = std::find_if(kNamedLimits.begin(), kNamedLimits.end(),
                                [&](const NamedLimit& limit) { return limit.resource == resource; });
-  return it != kLimits.end() ? std::string(it->name) : fmt::format("number {}", resource);
+  return it != kNamedLimits.end() ? std::string(it->name) : fmt::format("number {}", resource);
 }
 
 std::optional<std::int32_t> FindLimit(std::string_view name) {
@@ -38,27 +19,27 @@ std::optional<std::int32_t> FindLimit(std::string_view name) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
   constexpr std::string_view kPrefix = "RLIMIT_";
   if (upper.starts_with(kPrefix)) upper.erase(0, kPrefix.size());
-  const auto it = std::find_if(kLimits.begin(), kLimits.end(),
+  const auto it = std::find_if(kNamedLimits.begin(), kNamedLimits.end(),
                                [&](const NamedLimit& limit) { return limit.name == upper; });
-  if (it == kLimits.end()) return std::nullopt;
+  if (it == kNamedLimits.end()) return std::nullopt;
   return it->resource;
 }
 
 std::string LimitText(std::uint64_t value) {
-  return value == RLIM_INFINITY ? "unlimited" : fmt::format("{}", value);
+  return value == kUnlimited ? "unlimited" : fmt::format("{}", value);
 }
 
-Status CheckLimits(const std::vector<wire::ResourceLimit>& limits) {
+Status CheckNamedLimits(const std::vector<wire::ResourceLimit>& limits) {
   std::set<std::int32_t> seen;
   for (const wire::ResourceLimit& limit : limits) {
-    if (limit.resource < 0 || limit.resource >= static_cast<std::int32_t>(RLIM_NLIMITS))
+    if (limit.resource < 0 || limit.resource >= kResources)
       return Error(Code::kInvalidArgument,
                    "resource limit {} does not exist; expected the number of one, 0 to {}, see setrlimit(2)",
-                   limit.resource, static_cast<int>(RLIM_NLIMITS) - 1);
+                   limit.resource, kResources - 1);
     if (!seen.insert(limit.resource).second)
       return Error(Code::kInvalidArgument, "resource limit {} is given twice; give it once",
                    LimitName(limit.resource));
-    // RLIM_INFINITY is the largest value there is.
+    // kUnlimited is the largest value there is.
     if (limit.soft > limit.hard)
       return Error(Code::kInvalidArgument,
                    "resource limit {}: the soft limit {} is above the hard limit {}; lower it",

@@ -1,9 +1,9 @@
 #pragma once
 // Resource limits that a submission hands on to its tasks, by srun's names. Pure; any thread.
 
+#include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,8 +17,19 @@ struct NamedLimit {
   std::string_view name;  // "NOFILE"
   std::int32_t resource;  // RLIMIT_NOFILE
 };
-// AS, CORE, CPU, DATA, FSIZE, MEMLOCK, NOFILE, NPROC, RSS, STACK.
-std::span<const NamedLimit> NamedLimits();
+// The kernel's numbers of asm-generic/resource.h, which x86, ARM, POWER and RISC-V share.
+inline constexpr std::array<NamedLimit, 10> kNamedLimits = {{{"AS", 9},
+                                                             {"CORE", 4},
+                                                             {"CPU", 0},
+                                                             {"DATA", 2},
+                                                             {"FSIZE", 1},
+                                                             {"MEMLOCK", 8},
+                                                             {"NOFILE", 7},
+                                                             {"NPROC", 6},
+                                                             {"RSS", 5},
+                                                             {"STACK", 3}}};
+inline constexpr std::int32_t kResources = 16;                  // RLIM_NLIMITS
+inline constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};  // RLIM_INFINITY
 
 // "NOFILE"; of one that has no name here "number 11".
 std::string LimitName(std::int32_t resource);
