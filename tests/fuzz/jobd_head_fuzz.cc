@@ -1,6 +1,7 @@
 // The head of a job under arbitrary frames of its members, of the controller and of clients, and under
 // members that come and go: it may refuse, never break an invariant. The input is a sequence of steps, each
-// (kind and index, low byte of the type, length, payload); see Step().
+// (kind and index, low byte of the type, length, payload); see Step(). The top bits of the first byte choose
+// what the job is.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -47,9 +48,10 @@ class Silent final : public HeadOutlet {
   SteadyTime now_{};
 };
 
-wire::LaunchJob TwoNodes() {
+wire::LaunchJob TwoNodes(wire::JobMode mode) {
   wire::LaunchJob launch;
   launch.interactive = true;
+  launch.mode = mode;
   launch.step.nspace = "n";
   launch.step.apps.resize(1);
   launch.step.apps[0].argv = {"a"};
@@ -61,6 +63,14 @@ wire::LaunchJob TwoNodes() {
     launch.members[i].node = i == 0 ? "a" : "b";
     launch.members[i].cores = {0, 1, 2};
   }
+  if (mode == wire::JobMode::kStep) return launch;
+  launch.components = {{"m", 3, 0, 1, {{0, {0, 1, 2}, 3}}}, {"n", 3, 0, 1, {{1, {0, 1, 2}, 3}}}};
+  launch.step.step = wire::kBatchStep;
+  launch.step.apps[0].ntasks = 1;
+  launch.step.rank_member = {0};
+  if (mode == wire::JobMode::kBatch) return launch;
+  launch.step.apps.clear();
+  launch.step.rank_member.clear();
   return launch;
 }
 
@@ -99,7 +109,8 @@ void Step(Head& head, Silent& outlet, std::uint8_t kind_and_index, wire::Frame f
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace msa::jobd;
   Silent outlet;
-  Head head(TwoNodes(), outlet);
+  const auto mode = static_cast<msa::wire::JobMode>(size == 0 ? 0 : (data[0] >> 5) % 3);
+  Head head(TwoNodes(mode), outlet);
   head.Start();
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (rest.size() >= 3) {

@@ -47,7 +47,11 @@ NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch) {
 }
 
 Head::Head(wire::LaunchJob launch, HeadOutlet& outlet, HeadOptions options)
-    : launch_(std::move(launch)), outlet_(outlet), options_(options), epoch_(launch_.epoch) {
+    : launch_(std::move(launch)),
+      outlet_(outlet),
+      options_(options),
+      epoch_(launch_.epoch),
+      main_(launch_.mode == wire::JobMode::kStep ? launch_.step.step : wire::kBatchStep) {
   for (const wire::Member& member : launch_.members) members_[member.index] = member;
   told_members_ = launch_.members;
   slots_.SetMembers(launch_.members);
@@ -55,33 +59,58 @@ Head::Head(wire::LaunchJob launch, HeadOutlet& outlet, HeadOptions options)
 
 Head::~Head() = default;
 
-void Head::Start() {
-  const wire::StepSpec& step = launch_.step;
+Result<std::unique_ptr<StdioHub>> Head::MakeHub(StepId id, const wire::StepSpec& spec, bool interactive) {
   const wire::Member& self = members_.at(launch_.self_index);
   auto plan = PlanStdio(
-      step.stdio, step.cwd,
-      {launch_.job, step.step, Rank(0), launch_.self_index, self.node, launch_.user_name, launch_.job_name});
-  StdioHubOptions options{launch_.interactive, plan.ok() ? *plan : StdioPlan{}, step.stdio.append};
+      spec.stdio, spec.cwd,
+      {launch_.job, id, Rank(0), launch_.self_index, self.node, launch_.user_name, launch_.job_name});
+  StdioHubOptions options{interactive, plan.ok() ? *plan : StdioPlan{}, spec.stdio.append};
   StdioHub::Outlet outlet;
   outlet.to_session = [this](std::uint64_t session, std::uint16_t type, std::string payload) {
     outlet_.ToSession(session, type, std::move(payload));
   };
   outlet.end_session = [this](std::uint64_t session) { outlet_.EndSession(session); };
-  outlet.credit = [this](std::uint32_t member, std::uint64_t bytes) { Tell(member, OutputCredit{bytes}); };
-  outlet.on_file_error = [this](const Status& error) {
-    Fail(fmt::format("the job is ended because its output is lost: {}; free space there or choose another "
+  outlet.credit = [this, id](std::uint32_t member, std::uint64_t bytes) {
+    Tell(member, OutputCredit{bytes, id});
+  };
+  outlet.on_file_error = [this, id](const Status& error) {
+    Fail(id,
+         fmt::format("the {} is ended because its output is lost: {}; free space there or choose another "
                      "file with -o",
-                     error.message()),
+                     id == main_ ? "job" : "step", error.message()),
          1);
   };
-  hub_ = std::make_unique<StdioHub>(std::move(options), std::move(outlet));
-  tasks_total_ = static_cast<std::uint32_t>(step.rank_member.size());
+  auto hub = std::make_unique<StdioHub>(std::move(options), std::move(outlet));
+  if (!plan.ok()) return plan.status();
+  return hub;
+}
+
+void Head::Start() {
+  const bool is_alloc = launch_.mode == wire::JobMode::kAlloc;
+  Step& main = steps_[main_];
+  main.id = main_;
+  main.nspace = launch_.step.nspace;
+  wire::StepSpec spec = launch_.step;
+  if (is_alloc) spec.stdio = {};  // nothing of its own is written
+  const bool interactive = launch_.interactive && launch_.mode == wire::JobMode::kStep;
+  auto hub = MakeHub(main_, spec, interactive);
+  Status opened = hub.status();
+  if (!hub.ok()) {
+    spec.stdio = {};
+    hub = MakeHub(main_, spec, interactive);
+  }
+  main.hub = std::move(*hub);
+  tasks_total_ = static_cast<std::uint32_t>(launch_.step.rank_member.size());
   resend_timer_ = outlet_.After(options_.resend, [this] { Resend(); });
-  const Status opened = plan.ok() ? hub_->OpenFiles() : plan.status();
+  if (is_alloc) {
+    started_at_ms_ = ToUnixMillis(outlet_.WallTime());
+    return TellController(wire::JobStarted{started_at_ms_});
+  }
+  if (opened.ok()) opened = main.hub->OpenFiles();
   NamespaceRegister reg = RegisterOfStep(launch_);
   auto cores = StepCores(reg);
   AddNamespace(std::move(reg), std::move(cores));
-  if (!opened.ok()) Fail(opened.message(), 125);
+  if (!opened.ok()) Fail(main_, opened.message(), 125);
 }
 
 Head::Namespace* Head::Find(const std::string& nspace) {
@@ -107,6 +136,21 @@ std::string Head::LabelOf(const Namespace& ns) {
   return ns.reg.spawn == 0 ? std::string() : fmt::format(" of spawn {}", ns.reg.spawn);
 }
 
+StdioHub& Head::HubOfAsker(const std::string& nspace) {
+  Namespace* ns = Find(nspace);
+  return ns == nullptr ? *Main().hub : HubOf(*ns);
+}
+
+// reg.nodes and reg.rank_node of its rank_member.
+void Head::NumberNodes(NamespaceRegister& reg) const {
+  std::map<std::uint32_t, std::uint32_t> node_of;
+  for (const std::uint32_t member : reg.spec.rank_member) {
+    const auto [it, is_new] = node_of.try_emplace(member, static_cast<std::uint32_t>(reg.nodes.size()));
+    if (is_new) reg.nodes.push_back(members_.at(member).node);
+    reg.rank_node.push_back(it->second);
+  }
+}
+
 void Head::AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint16_t>> cores) {
   const std::string nspace = reg.spec.nspace;
   Namespace& ns = namespaces_[nspace];
@@ -115,8 +159,8 @@ void Head::AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint
   ns.tasks.resize(ns.reg.spec.rank_member.size(), TaskPhase::kNone);
   ns.result = StepResult(LabelOf(ns));
   for (const auto& [index, member] : members_) ns.awaiting_ready.insert(index);
-  // The members of the launch have the step's description from the controller.
-  if (ns.reg.spawn != 0) TellAll(ns.reg);
+  // The members of the launch have the description of the job's own step from the controller.
+  if (nspace != launch_.step.nspace || launch_.mode == wire::JobMode::kAlloc) TellAll(ns.reg);
 }
 
 std::string Head::Name(const Namespace& ns) const {
@@ -179,9 +223,7 @@ void Head::OnMember(std::uint32_t from, const wire::Frame& frame) {
       return with(TaskEnded{}, [&](auto m) { OnTaskEnded(from, m); });
     case TaskOutput::kType:
       return with(TaskOutput{}, [&](auto m) {
-        const Namespace* ns = Find(m.nspace);
-        const std::uint32_t spawn = ns == nullptr ? 0 : ns->reg.spawn;
-        hub_->OnOutput(from, spawn, std::move(m));
+        if (Namespace* ns = Find(m.nspace)) HubOf(*ns).OnOutput(from, ns->reg.spawn, std::move(m));
       });
     case InputTaken::kType:
       return with(InputTaken{}, [&](auto m) { OnInputTaken(m); });
@@ -232,7 +274,7 @@ void Head::OnNotice(std::uint32_t from, const TaskNotice& message) {
   Namespace* ns = Find(message.nspace);
   if (ns == nullptr || ns->ending || ns->notices.size() >= kMost) return;
   if (!ns->notices.insert(message.text).second) return;
-  hub_->Notice(
+  HubOf(*ns).Notice(
       fmt::format("{}: task {} of {}: {}", members_.at(from).node, message.rank, Name(*ns), message.text));
 }
 
@@ -263,7 +305,7 @@ void Head::StartIfReady(Namespace& ns) {
     const bool bind = ns.reg.spec.bind && !known->second.oversubscribed;
     start.tasks.push_back({Rank(rank), bind ? ns.rank_cores[rank] : std::vector<std::uint16_t>()});
     if (rank == 0)
-      start.want_stdin = ns.reg.spawn == 0 && launch_.interactive && ns.reg.spec.stdio.in.empty();
+      start.want_stdin = ns.reg.spawn == 0 && HubOf(ns).interactive() && ns.reg.spec.stdio.in.empty();
     ns.tasks[rank] = TaskPhase::kAsked;
     ++ns.alive;
   }
@@ -280,7 +322,7 @@ void Head::OnStarted(std::uint32_t from, const TasksStarted& message) {
     // One line is enough where every task fails in the same way.
     if (ns->failure.empty()) {
       ns->failure = fmt::format("{}: {}", members_.at(from).node, failure.message);
-      hub_->Notice(ns->failure);
+      HubOf(*ns).Notice(ns->failure);
     }
     ns->failed_to_start = true;
     ns->result.Force(failure.exit_code);
@@ -312,9 +354,12 @@ void Head::AllStarted(Namespace& ns) {
   AnswerSpawn(ns, pmix::kPmixSuccess);
   Report(ns, false);
   if (ns.reg.spawn != 0) return;
-  started_at_ms_ = ToUnixMillis(outlet_.WallTime());
-  TellController(wire::JobStarted{started_at_ms_});
-  ForwardInput();
+  Step& step = StepOf(ns);
+  if (IsMain(step)) {
+    started_at_ms_ = ToUnixMillis(outlet_.WallTime());
+    TellController(wire::JobStarted{started_at_ms_});
+  }
+  ForwardInput(step);
 }
 
 // ------------------------------------------------------------------------------------------ ends of tasks
@@ -389,7 +434,7 @@ void Head::FlushLines(Namespace& ns) {
   for (const std::string& line : ns.result.TakeLines()) {
     if (ns.failure.empty()) ns.failure = line;
     // How a script ended is its author's affair, as with sbatch: no line in his output.
-    if (ns.reg.spec.step != wire::kBatchStep) hub_->Notice(line);
+    if (ns.reg.spec.step != wire::kBatchStep) HubOf(ns).Notice(line);
   }
 }
 
@@ -443,6 +488,21 @@ Status Head::CheckInvariants() const {
   if (slots_.total() - slots_.free() != held)
     return Error(Code::kInternal, "{} slots are taken, namespaces and plans hold {}",
                  slots_.total() - slots_.free(), held);
+  for (const auto& [nspace, ns] : namespaces_)
+    if (!steps_.contains(ns.reg.spec.step))
+      return Error(Code::kInternal, "namespace {}: its step {} is gone", nspace, ns.reg.spec.step);
+  for (const auto& [id, step] : steps_) {
+    const bool queued = std::find(waiting_.begin(), waiting_.end(), id) != waiting_.end();
+    if (queued != (step.phase == Step::Phase::kWaiting))
+      return Error(Code::kInternal, "step {} waits and is not in the queue, or the reverse", id);
+    const bool lives = std::any_of(namespaces_.begin(), namespaces_.end(), [&, wanted = id](const auto& it) {
+      return it.second.reg.spec.step == wanted;
+    });
+    if (id != main_ && lives != (step.phase == Step::Phase::kRunning))
+      return Error(Code::kInternal, "step {} runs without namespaces, or the reverse", id);
+  }
+  for (const auto& [session, id] : step_sessions_)
+    if (!steps_.contains(id)) return Error(Code::kInternal, "session {}: its step {} is gone", session, id);
   if (exit_ && !namespaces_.empty())
     return Error(Code::kInternal, "the job has ended with {} namespaces", namespaces_.size());
   return Status::Ok();

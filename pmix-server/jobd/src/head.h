@@ -1,8 +1,10 @@
 #pragma once
-// The head of a job: life of its namespaces, result, standard streams, publish/lookup store, spawns. It
-// reaches the world through HeadOutlet alone, so it runs in tests without processes or sockets. One thread.
+// The head of a job: life of its namespaces, steps and their queue, results, standard streams, publish/lookup
+// store, spawns. It reaches the world through HeadOutlet alone, so it runs in tests without processes or
+// sockets. One thread.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +22,7 @@
 #include "peer_messages.h"
 #include "slot_map.h"
 #include "stdio_hub.h"
+#include "step_plan.h"
 #include "step_result.h"
 
 namespace msa::jobd {
@@ -53,14 +56,18 @@ struct HeadOptions {
   // Two MPIs in one world this long are a mistake; a task's script may start one program right after the
   // other, while other tasks are still leaving the first.
   Millis mixture_wait{3'000};
-  Millis linger{1'000};        // for children that are leaving, before a spawn is refused
-  Millis plan_unused{60'000};  // a permission to spawn that nobody uses is taken back
-  Millis kill_report{10'000};  // a member that does not report the end of killed tasks by then is lost
+  Millis linger{1'000};           // for children that are leaving, before a spawn is refused
+  Millis plan_unused{60'000};     // a permission to spawn that nobody uses is taken back
+  Millis step_owner_wait{2'000};  // how long the msactl of a step inside a job may stay away
+  std::size_t max_steps = 4096;   // at once, waiting ones included
+  Millis kill_report{10'000};     // a member that does not report the end of killed tasks by then is lost
 };
 
 // The namespace of the first step, or of the script, as every member of the job registers it, without being
 // told.
 NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch);
+// What a script and the steps are told of the job: see JobVariableLines.
+std::vector<std::string> JobVariablesOf(const wire::LaunchJob& launch);
 
 class Head {
  public:
@@ -85,10 +92,11 @@ class Head {
   void OnSessionsLost();
   // noded is back: what it may have lost is sent again.
   void OnControllerLink();
-  void Cancel(wire::JobState final_state, Millis grace, const std::string& reason);
+  void Cancel(wire::CancelJob order);
 
   bool ended() const noexcept { return exit_.has_value(); }
   std::size_t namespaces() const noexcept { return namespaces_.size(); }
+  std::size_t steps() const noexcept { return steps_.size(); }  // the job's own included
   const SlotMap& slots() const noexcept { return slots_; }
   // kInternal naming the first violated invariant. For tests.
   Status CheckInvariants() const;
@@ -146,6 +154,44 @@ class Head {
     std::optional<SpawnPlace> place;  // reserved, until PMIx_Spawn brings the ticket
     bool claimed = false;             // it has: `from`, `request` and `ask` are PMIx_Spawn's
   };
+  // stdin of rank 0 of a step
+  struct Input {
+    std::string data;  // taken from the owner, not yet given to the task
+    std::uint64_t received = 0;
+    std::uint64_t taken = 0;
+    bool eof = false;
+    bool eof_sent = false;
+    bool closed = false;
+  };
+  // What has streams, an owner and a result of its own: the step of an ordinary job, the script of a batch
+  // job, a step inside a job. What it spawned is of it.
+  struct Step {
+    StepId id;
+    std::string nspace;  // of its own tasks
+    std::unique_ptr<StdioHub> hub;
+    Input in;
+    std::int32_t code = 0;
+    std::int32_t child_code = 0;
+    bool collateral = false;  // a namespace was ended for another's failure
+    bool node_lost = false;
+    std::string message;  // first reason of a failure
+    std::vector<wire::TaskEnd> failed;
+    // Inside a job:
+    enum class Phase : std::uint8_t { kWaiting, kRunning, kOver };
+    Phase phase = Phase::kRunning;
+    wire::StepOpen ask;  // kWaiting
+    std::string token;
+    std::set<std::size_t> wants;                // components of the job, once it was found to wait for them
+    std::string reason;                         // why it waits, as it was told
+    std::optional<wire::JobState> final_state;  // msa ended it
+    TimerId immediate_timer{};
+    TimerId away_timer{};
+  };
+  struct Outcome {
+    wire::JobState state = wire::JobState::kCompleted;
+    std::int32_t code = 0;
+    std::string message;
+  };
   struct OpenLookup {
     std::uint32_t from = 0;
     std::uint64_t request = 0;
@@ -181,6 +227,14 @@ class Head {
   void CheckEnded(const std::string& nspace);
   void Report(const Namespace& ns, bool ended);
   void FlushLines(Namespace& ns);
+  Step& StepOf(const Namespace& ns) { return steps_.at(ns.reg.spec.step); }
+  StdioHub& HubOf(const Namespace& ns) { return *StepOf(ns).hub; }
+  // Of the step whose task asks; the job's own if it is gone.
+  StdioHub& HubOfAsker(const std::string& nspace);
+  Step& Main() { return steps_.at(main_); }
+  bool IsMain(const Step& step) const { return step.id == main_; }
+  void NumberNodes(NamespaceRegister& reg) const;
+  Result<std::unique_ptr<StdioHub>> MakeHub(StepId id, const wire::StepSpec& spec, bool interactive);
   std::string Name(const Namespace& ns) const;
   static std::string LabelOf(const Namespace& ns);
   std::string CommandOf(const Namespace& ns) const;
@@ -200,17 +254,36 @@ class Head {
   void WatchMixture(Namespace& ns);
   void JudgeMixture(Namespace& ns);
   void MergeResult(Namespace& ns);
+  Outcome OutcomeOf(const Step& step) const;
+  void CheckStepOver(StepId id);
+  bool StepsAreRead() const;
   void MaybeFinish();
   void Finish();
   void WaitForOwner();
   void LeaveWhenDone();
   void Signal(std::int32_t signal);
   void KillAllNow();
-  void Fail(const std::string& text, std::int32_t code);
+  void Fail(StepId id, const std::string& text, std::int32_t code);
+
+  // head_steps.cc: steps inside a job
+  void OnStepOpen(std::uint64_t session, wire::StepOpen open);
+  bool ResumeStep(std::uint64_t session, const wire::StepOpen& open);
+  void RefuseSession(std::uint64_t session, std::int32_t code, const std::string& text);
+  void StartWaiting();
+  void StartStep(Step& step, StepPlace place);
+  void TellStep(const Step& step);
+  void RefuseStep(StepId id, std::int32_t code, const std::string& text);
+  void EndStep(Step& step, wire::JobState state, const std::string& text);
+  void EndOtherSteps(const std::string& text);
+  void OnStepSignal(Step& step, std::int32_t signal);
+  void OnStepSessionOver(std::uint64_t session);
+  void ArmAway(Step& step);
+  void ForgetStep(StepId id);
+  Step* StepOfSession(std::uint64_t session);
 
   // head_members.cc
   void OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& members, const std::string& reason);
-  bool UsesMember(std::uint32_t index) const;
+  void MarkNodeLost(std::uint32_t index);
   void LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& reason);
   void RefreshSlots();
   bool IsGone(const wire::GrantShare& share) const;
@@ -245,7 +318,7 @@ class Head {
   void RetryWaiting();
   void Forget(SpawnJob& job);
   static bool IsReserved(const SpawnJob& job, std::uint32_t member);
-  std::string NamespaceOf(std::uint32_t number) const;
+  std::string NamespaceOf(const SpawnJob& job);
 
   // head_store.cc
   void OnPublish(std::uint32_t from, std::uint64_t request, StorePublish message);
@@ -256,8 +329,9 @@ class Head {
 
   void OnInput(std::uint64_t session, wire::Input input);
   void OnInputTaken(const InputTaken& message);
-  void ForwardInput();
-  void SendInputAck(std::uint64_t session);
+  void ForwardInput(Step& step);
+  void SendInputAck(std::uint64_t session, const Step& step);
+  void OnAck(std::uint64_t session, std::uint64_t seq);
 
   wire::LaunchJob launch_;
   HeadOutlet& outlet_;
@@ -267,7 +341,13 @@ class Head {
   std::set<std::uint32_t> lost_;
   SlotMap slots_;
   std::map<std::string, Namespace> namespaces_;
-  std::unique_ptr<StdioHub> hub_;
+  StepId main_;  // the step of an ordinary job; kBatchStep of a batch job and of an allocation
+  std::map<StepId, Step> steps_;
+  std::vector<StepId> waiting_;  // in order of arrival
+  std::uint32_t next_step_ = 0;
+  std::map<std::uint64_t, StepId> step_sessions_;
+  // Ends of steps that are forgotten: a session that comes too late must not run its step again.
+  std::deque<std::pair<std::string, wire::SessionEnd>> past_;
   pmix::DataStore store_;
   std::map<std::uint64_t, OpenLookup> lookups_;
   std::uint64_t next_lookup_ = 1;
@@ -282,26 +362,13 @@ class Head {
   std::set<std::string> warned_keys_;
   TimerId resend_timer_{};
 
-  // stdin of rank 0 of the step
-  std::string input_;  // taken from the owner, not yet given to the task
-  std::uint64_t input_received_ = 0;
-  std::uint64_t input_taken_ = 0;
-  bool input_eof_ = false;
-  bool input_eof_sent_ = false;
-  bool input_closed_ = false;
-
   // the job's result
   std::int64_t started_at_ms_ = 0;
   bool cancelled_ = false;
   wire::JobState final_state_ = wire::JobState::kCancelled;
-  std::string message_;  // first reason of a failure
-  bool node_lost_ = false;
-  std::int32_t step_code_ = 0;
-  std::int32_t child_code_ = 0;
-  bool collateral_ = false;  // a namespace was ended for another's failure
+  std::int32_t ordered_code_ = 0;  // of an allocation that its owner has ended
   std::uint32_t tasks_total_ = 0;
   std::uint32_t tasks_failed_ = 0;
-  std::vector<wire::TaskEnd> failed_;
   TimerId cancel_timer_{};
   SteadyTime cancel_deadline_;
   std::optional<wire::JobExit> exit_;

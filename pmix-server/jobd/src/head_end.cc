@@ -21,7 +21,7 @@ void Head::EndNamespace(const std::string& nspace, const std::string& text, EndK
   if (!text.empty()) {
     FlushLines(*ns);
     if (ns->failure.empty() || kind == EndKind::kAbort) ns->failure = text;
-    hub_->Notice(text);
+    HubOf(*ns).Notice(text);
   }
   ns->ending = true;
   if (kind != EndKind::kQuiet) ns->abnormal = true;
@@ -62,7 +62,7 @@ void Head::KillNamespace(const std::string& nspace) {
   Namespace* ns = Find(nspace);
   if (ns == nullptr) return;
   outlet_.Cancel(ns->kill_timer);
-  hub_->LiftWindow();
+  HubOf(*ns).LiftWindow();
   TellAll(NamespaceKill{nspace});
   ns->kill_timer = outlet_.After(options_.kill_report, [this, nspace] { GiveUpOn(nspace); });
 }
@@ -80,7 +80,7 @@ void Head::GiveUpOn(const std::string& nspace) {
     EndedTask(*ns, rank);
     ns->result.Add({Rank(rank), 0, ns->reg.nodes[ns->reg.rank_node[rank]], 0, SIGKILL, false}, Counted::kNo);
   }
-  hub_->Notice(fmt::format(
+  HubOf(*ns).Notice(fmt::format(
       "tasks {} of {} did not end within {} s of SIGKILL; look for processes in state D on their nodes",
       RankList(ranks), Name(*ns), options_.kill_report.count() / 1000));
   CheckEnded(nspace);
@@ -139,13 +139,19 @@ void Head::Settle(std::string nspace) {
   for (const std::string& other : ns.linked)
     if (Namespace* peer = Find(other)) peer->linked.erase(nspace);
   TellAll(NamespaceDeregister{nspace});
+  const StepId id = ns.reg.spec.step;
+  const bool is_script = id == wire::kBatchStep && launch_.mode == wire::JobMode::kBatch;
   namespaces_.erase(nspace);
   DropSpawnsOf(nspace);
   Apply(store_.NamespaceEnded(nspace, reason), std::nullopt);
-  const bool others_end =
-      std::any_of(namespaces_.begin(), namespaces_.end(), [](const auto& it) { return it.second.ending; });
-  if (!others_end && !namespaces_.empty()) hub_->RestoreWindow();
+  const bool others_end = std::any_of(namespaces_.begin(), namespaces_.end(), [&](const auto& it) {
+    return it.second.ending && it.second.reg.spec.step == id;
+  });
+  if (!others_end && !namespaces_.empty()) steps_.at(id).hub->RestoreWindow();
+  CheckStepOver(id);
+  if (is_script && !cancelled_) EndOtherSteps("the batch script has ended");
   RetryWaiting();
+  StartWaiting();
   ReleaseIdleGrants();
   MaybeFinish();
 }
@@ -160,7 +166,7 @@ void Head::JudgeSingletons(Namespace& ns) {
       "server; use a program built for Open MPI or MPICH, and do not start it through a wrapper that clears "
       "the environment (env -i, sudo) or closes descriptors",
       count, count == 1 ? "task" : "tasks", Name(ns), program, library);
-  hub_->Notice(text);
+  HubOf(ns).Notice(text);
   if (ns.result.code() != 0) return;
   ns.result.Force(125);
   ns.abnormal = true;
@@ -208,51 +214,82 @@ void Head::MergeResult(Namespace& ns) {
   // The code is that of the one that failed.
   if (ns.ending && ns.abnormal && !ns.collateral && ns.result.code() == 0 && !cancelled_) ns.result.Force(1);
   const std::int32_t code = ns.result.code();
-  collateral_ = collateral_ || ns.collateral;
+  Step& step = StepOf(ns);
+  step.collateral = step.collateral || ns.collateral;
   tasks_failed_ += ns.result.failed_count();
   if (ns.reg.spawn == 0) {
-    step_code_ = code;
-    failed_ = ns.result.failed();
+    step.code = code;
+    step.failed = ns.result.failed();
   } else if (ns.abnormal && !ns.failed_to_start && !ns.tolerated) {
-    child_code_ = std::max(child_code_, code);
+    step.child_code = std::max(step.child_code, code);
   } else {
     return;
   }
-  if (code != 0 && message_.empty()) message_ = ns.failure;
+  if (code != 0 && step.message.empty()) step.message = ns.failure;
+}
+
+Head::Outcome Head::OutcomeOf(const Step& step) const {
+  Outcome out;
+  out.code = step.code != 0 ? step.code : step.child_code;
+  if (out.code == 0 && step.collateral && !cancelled_) out.code = 1;
+  // Cancelled before a task could be asked to leave: the code that it would have left with.
+  if (cancelled_ && started_at_ms_ == 0 && out.code == 0) out.code = 128 + SIGTERM;
+  if (cancelled_) {
+    out.state = final_state_;
+  } else if (step.final_state) {
+    out.state = *step.final_state;
+  } else if (step.node_lost) {
+    out.state = wire::JobState::kNodeFail;
+    out.code = kNodeFailCode;
+  } else {
+    out.state = out.code == 0 ? wire::JobState::kCompleted : wire::JobState::kFailed;
+  }
+  out.message = step.message;
+  return out;
+}
+
+// Ends a step inside a job once nothing of it runs.
+void Head::CheckStepOver(StepId id) {
+  const bool lives = std::any_of(namespaces_.begin(), namespaces_.end(),
+                                 [&](const auto& it) { return it.second.reg.spec.step == id; });
+  if (lives || id == main_) return;
+  Step& step = steps_.at(id);
+  Outcome outcome = OutcomeOf(step);
+  // The end of the allocation is its owner's success, not that of what still ran.
+  if (cancelled_ && !step.final_state && outcome.state <= wire::JobState::kFailed)
+    outcome.state = wire::JobState::kCancelled;
+  step.phase = Step::Phase::kOver;
+  step.hub->LiftWindow();
+  step.hub->End(outcome.state, outcome.code, outcome.message);
+  if (!step.hub->has_owner()) ArmAway(step);
 }
 
 void Head::MaybeFinish() {
-  if (exit_ || !namespaces_.empty() || !spawns_.empty()) return;
+  if (exit_ || !namespaces_.empty() || !spawns_.empty() || !waiting_.empty()) return;
+  if (launch_.mode == wire::JobMode::kAlloc && !cancelled_) return;
   Finish();
 }
 
 void Head::Finish() {
   outlet_.Cancel(cancel_timer_);
+  const Outcome outcome = OutcomeOf(Main());
   wire::JobExit exit;
   exit.job = launch_.job;
   exit.incarnation = launch_.incarnation;
-  exit.exit_code = step_code_ != 0 ? step_code_ : child_code_;
-  if (exit.exit_code == 0 && collateral_ && !cancelled_) exit.exit_code = 1;
-  // Cancelled before a task could be asked to leave: the code that it would have left with.
-  if (cancelled_ && started_at_ms_ == 0 && exit.exit_code == 0) exit.exit_code = 128 + SIGTERM;
-  if (cancelled_) {
-    exit.state = final_state_;
-  } else if (node_lost_) {
-    exit.state = wire::JobState::kNodeFail;
-    exit.exit_code = kNodeFailCode;
-  } else {
-    exit.state = exit.exit_code == 0 ? wire::JobState::kCompleted : wire::JobState::kFailed;
-  }
-  exit.message = message_;
+  exit.state = outcome.state;
+  exit.exit_code = outcome.code;
+  const bool by_owner = final_state_ == wire::JobState::kCompleted || final_state_ == wire::JobState::kFailed;
+  if (cancelled_ && by_owner) exit.exit_code = ordered_code_;
+  exit.message = outcome.message;
   exit.started_at_ms = started_at_ms_;
   exit.ended_at_ms = ToUnixMillis(outlet_.WallTime());
   exit.tasks_total = tasks_total_;
   exit.tasks_failed = tasks_failed_;
-  exit.failed = failed_;
+  exit.failed = Main().failed;
   exit_ = exit;
   outlet_.SaveExitRecord(wire::Encode(*exit_));
-  hub_->LiftWindow();
-  hub_->End(exit.state, exit.exit_code, exit.message);
+  Main().hub->LiftWindow();
+  Main().hub->End(exit.state, exit.exit_code, exit.message);
   TellController(*exit_);
   WaitForOwner();
 }
@@ -261,14 +298,21 @@ void Head::WaitForOwner() {
   outlet_.Cancel(owner_timer_);
   owner_timer_ = outlet_.After(options_.owner_wait, [this] {
     owner_timer_ = {};
-    if (hub_->has_owner() && !hub_->drained()) return WaitForOwner();
+    if (Main().hub->has_owner() && !Main().hub->drained()) return WaitForOwner();
     owner_waited_ = true;
     LeaveWhenDone();
   });
 }
 
+bool Head::StepsAreRead() const {
+  return std::all_of(steps_.begin(), steps_.end(), [&](const auto& it) {
+    return it.first == main_ || it.second.hub->drained() || !it.second.hub->has_owner();
+  });
+}
+
 void Head::LeaveWhenDone() {
-  if (left_ || !exit_ || !acknowledged_ || !(hub_->drained() || owner_waited_ || owner_gone_)) return;
+  if (left_ || !exit_ || !acknowledged_) return;
+  if (!owner_waited_ && !(StepsAreRead() && (Main().hub->drained() || owner_gone_))) return;
   left_ = true;
   outlet_.Cancel(owner_timer_);
   outlet_.Cancel(resend_timer_);
@@ -278,23 +322,31 @@ void Head::LeaveWhenDone() {
 
 // ------------------------------------------------------------------------------------------ by order
 
-void Head::Cancel(wire::JobState final_state, Millis grace, const std::string& reason) {
+void Head::Cancel(wire::CancelJob order) {
   if (exit_) return;
+  const Millis grace(order.grace_ms);
   const SteadyTime deadline = outlet_.SteadyTimeNow() + grace;
   if (cancelled_ && deadline >= cancel_deadline_) return;
   if (!cancelled_) {
     cancelled_ = true;
-    final_state_ = final_state;
-    if (!reason.empty()) message_ = reason;
-    std::vector<std::uint32_t> waiting;
-    for (const auto& [number, job] : spawns_) waiting.push_back(number);
-    for (const std::uint32_t number : waiting) RefuseSpawn(number, pmix::kPmixErr, "the job is ending");
+    final_state_ = order.final_state;
+    ordered_code_ = order.exit_code;
+    if (!order.reason.empty()) Main().message = order.reason;
+    const std::string text =
+        order.reason.empty() ? "the job is ending" : "the job is ending: " + order.reason;
+    std::vector<std::uint32_t> spawns;
+    for (const auto& [number, job] : spawns_) spawns.push_back(number);
+    for (const std::uint32_t number : spawns) RefuseSpawn(number, pmix::kPmixErr, "the job is ending");
+    for (const StepId id : std::vector<StepId>(waiting_)) RefuseStep(id, 1, text);
+    for (auto& [id, step] : steps_)
+      if (id != main_ && step.message.empty()) step.message = text;
     for (auto& [nspace, ns] : namespaces_) {
       ns.ending = true;
       outlet_.After(Millis(0), [this, name = nspace] { CheckEnded(name); });
     }
     TellAll(NamespaceSignal{{}, SIGTERM});
     TellAll(NamespaceSignal{{}, SIGCONT});
+    if (namespaces_.empty()) outlet_.After(Millis(0), [this] { MaybeFinish(); });
   }
   cancel_deadline_ = deadline;
   outlet_.Cancel(cancel_timer_);
@@ -315,15 +367,18 @@ void Head::Signal(std::int32_t signal) {
   TellAll(NamespaceSignal{{}, signal});
 }
 
-void Head::Fail(const std::string& text, std::int32_t code) {
+// Of the job's own step: the job fails.
+void Head::Fail(StepId id, const std::string& text, std::int32_t code) {
   std::vector<std::string> all;
   for (auto& [nspace, ns] : namespaces_) {
-    if (ns.reg.spawn == 0) ns.result.Force(code);
+    if (id != main_ && ns.reg.spec.step != id) continue;
+    if (ns.reg.spec.step == id && ns.reg.spawn == 0) ns.result.Force(code);
     all.push_back(nspace);
   }
-  if (message_.empty()) message_ = text;
-  if (step_code_ == 0) step_code_ = code;
-  hub_->Notice(text);
+  Step& step = steps_.at(id);
+  if (step.message.empty()) step.message = text;
+  if (step.code == 0) step.code = code;
+  step.hub->Notice(text);
   for (const std::string& nspace : all) EndNamespace(nspace, {}, EndKind::kFailure);
 }
 

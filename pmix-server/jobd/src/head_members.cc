@@ -17,7 +17,7 @@ void Head::OnController(const wire::Frame& frame) {
     case wire::MembersChanged::kType:
       return with(wire::MembersChanged{}, [&](auto m) { OnMembersChanged(m.epoch, m.members, m.reason); });
     case wire::CancelJob::kType:
-      return with(wire::CancelJob{}, [&](auto m) { Cancel(m.final_state, Millis(m.grace_ms), m.reason); });
+      return with(wire::CancelJob{}, [&](auto m) { Cancel(std::move(m)); });
     case wire::SignalJob::kType:
       return with(wire::SignalJob{}, [&](auto m) { Signal(m.signal); });
     case wire::ExitAck::kType:
@@ -47,7 +47,7 @@ void Head::OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& member
   outlet_.MembersKnown(epoch, members, reason);
   TellAll(Membership{epoch, members, reason});
   for (const std::uint32_t index : gone) {
-    if (UsesMember(index)) node_lost_ = true;
+    MarkNodeLost(index);
     OnMemberLost(index,
                  reason.empty() ? fmt::format("node {} left the job", members_.at(index).node) : reason);
   }
@@ -85,11 +85,12 @@ bool Head::IsGone(const wire::GrantShare& share) const {
   });
 }
 
-bool Head::UsesMember(std::uint32_t index) const {
-  return std::any_of(namespaces_.begin(), namespaces_.end(), [&](const auto& it) {
-    const auto& ranks = it.second.reg.spec.rank_member;
-    return std::find(ranks.begin(), ranks.end(), index) != ranks.end();
-  });
+// A namespace fails with a node that it uses, whoever tells of it first.
+void Head::MarkNodeLost(std::uint32_t index) {
+  for (const auto& [nspace, ns] : namespaces_) {
+    const auto& ranks = ns.reg.spec.rank_member;
+    if (std::find(ranks.begin(), ranks.end(), index) != ranks.end()) StepOf(ns).node_lost = true;
+  }
 }
 
 // A grant's member, or one that is late. It hears of every namespace that lives.
@@ -129,6 +130,10 @@ void Head::OnMemberLost(std::uint32_t index, const std::string& reason) {
   for (const std::uint32_t number : waiting)
     RefuseSpawn(number, pmix::kPmixErrUnreachable,
                 fmt::format("spawn refused: node {} was lent and lost: {}", node, reason));
+  // Some may never fit any more.
+  for (const StepId id : waiting_) steps_.at(id).wants.clear();
+  StartWaiting();
+  MaybeFinish();
 }
 
 void Head::LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& reason) {
@@ -151,7 +156,7 @@ void Head::LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& re
   }
   if (lost > 0) {
     // Whoever told first, the controller or the broken connection. Children that have parted fail alone.
-    if (ns.reg.spawn == 0 || !ns.linked.empty()) node_lost_ = true;
+    if (ns.reg.spawn == 0 || !ns.linked.empty()) StepOf(ns).node_lost = true;
     ns.result.Force(ns.result.code() != 0 ? ns.result.code() : 1);
     EndNamespace(nspace,
                  fmt::format("{}: {} of {} {} lost: {}", node,
@@ -205,46 +210,56 @@ void Head::OnControllerLink() {
     for (const auto& [nspace, ns] : namespaces_)
       if (ns.phase == Phase::kRunning) Report(ns, false);
   }
+  // From now on they can come back.
+  for (auto& [id, step] : steps_)
+    if (id != main_ && !step.hub->has_owner()) ArmAway(step);
   Resend();
 }
 
 // ------------------------------------------------------------------------------------------ sessions
 
 void Head::OnSession(std::uint64_t session, const wire::Frame& frame) {
+  Step* const own = StepOfSession(session);
+  Step& step = own == nullptr ? Main() : *own;
   const auto with = [&](auto message, auto&& act) {
     auto decoded = wire::Decode<decltype(message)>(frame.payload);
     if (decoded.ok()) return act(std::move(*decoded));
     outlet_.Log("message of a client: " + decoded.status().message());
     outlet_.EndSession(session);
-    hub_->Close(session);
+    step.hub->Close(session);
   };
   constexpr std::uint16_t kSessionOver = 0x04ff;
   switch (frame.type) {
     case wire::AttachOpen::kType:
+      if (own != nullptr) return outlet_.Log("the session of a step asked to attach; ignored");
       return with(wire::AttachOpen{}, [&](auto m) {
-        if (!hub_->Open(session, m)) return;
+        if (!step.hub->Open(session, m)) return;
         owner_gone_ = false;
-        if (!m.wants_stdin && input_received_ == 0) {
-          input_eof_ = true;
-          ForwardInput();
+        if (!m.wants_stdin && step.in.received == 0) {
+          step.in.eof = true;
+          ForwardInput(step);
         }
-        SendInputAck(session);
+        SendInputAck(session, step);
         LeaveWhenDone();
       });
+    case wire::StepOpen::kType:
+      if (own != nullptr) return outlet_.Log("the session of a step asked for another one; ignored");
+      return with(wire::StepOpen{}, [&](auto m) { OnStepOpen(session, std::move(m)); });
     case wire::OutputAck::kType:
-      return with(wire::OutputAck{}, [&](auto m) {
-        hub_->Ack(session, m.seq);
-        LeaveWhenDone();
-      });
+      return with(wire::OutputAck{}, [&](auto m) { OnAck(session, m.seq); });
     case wire::Input::kType:
       return with(wire::Input{}, [&](auto m) { OnInput(session, std::move(m)); });
     case wire::ClientSignal::kType:
-      return with(wire::ClientSignal{}, [&](auto m) { Signal(m.signal); });
+      return with(wire::ClientSignal{}, [&](auto m) {
+        if (own != nullptr) return OnStepSignal(*own, m.signal);
+        Signal(m.signal);
+      });
     case kSessionOver:
+      if (own != nullptr) return OnStepSessionOver(session);
       // noded's word that the client itself has gone: nobody comes back for the rest. (A restart of noded is
       // OnSessionsLost, and there the owner does.)
-      owner_gone_ = owner_gone_ || hub_->is_owner(session);
-      hub_->Close(session);
+      owner_gone_ = owner_gone_ || step.hub->is_owner(session);
+      step.hub->Close(session);
       return LeaveWhenDone();
     default:
       outlet_.Log(fmt::format("a client sent a message of type {:#06x}; ignored", frame.type));
@@ -252,48 +267,68 @@ void Head::OnSession(std::uint64_t session, const wire::Frame& frame) {
 }
 
 void Head::OnSessionsLost() {
-  if (hub_ != nullptr) hub_->CloseAll();
+  for (auto& [id, step] : steps_) {
+    step.hub->CloseAll();
+    outlet_.Cancel(step.away_timer);  // nobody can come back before the node daemon does
+    step.away_timer = {};
+  }
+  step_sessions_.clear();
 }
 
-void Head::SendInputAck(std::uint64_t session) {
-  const wire::InputAck ack{input_taken_, input_closed_ || input_eof_};
+void Head::OnAck(std::uint64_t session, std::uint64_t seq) {
+  Step* const own = StepOfSession(session);
+  Step& step = own == nullptr ? Main() : *own;
+  step.hub->Ack(session, seq);
+  if (own != nullptr && step.hub->drained()) ForgetStep(step.id);
+  LeaveWhenDone();
+}
+
+void Head::SendInputAck(std::uint64_t session, const Step& step) {
+  const wire::InputAck ack{step.in.taken, step.in.closed || step.in.eof};
   outlet_.ToSession(session, wire::InputAck::kType, wire::Encode(ack));
 }
 
 void Head::OnInput(std::uint64_t session, wire::Input input) {
-  if (!hub_->is_owner(session) || input_eof_ || input_closed_) return;
-  if (input.offset > input_received_) {  // a gap: the client goes on from what we have
-    return SendInputAck(session);
+  Step* const own = StepOfSession(session);
+  Step& step = own == nullptr ? Main() : *own;
+  Input& in = step.in;
+  if (!step.hub->is_owner(session) || in.eof || in.closed) return;
+  if (input.offset > in.received) {  // a gap: the client goes on from what we have
+    return SendInputAck(session, step);
   }
-  const std::uint64_t known = input_received_ - input.offset;
+  const std::uint64_t known = in.received - input.offset;
   if (known < input.data.size()) {
-    input_.append(input.data, known, std::string::npos);
-    input_received_ = input.offset + input.data.size();
+    in.data.append(input.data, known, std::string::npos);
+    in.received = input.offset + input.data.size();
   } else if (known > input.data.size()) {
     return;  // an old repetition; its end of file says nothing
   }
-  if (input_received_ - input_taken_ > 2 * std::uint64_t{wire::kStdioWindowBytes}) {
+  if (in.received - in.taken > 2 * std::uint64_t{wire::kStdioWindowBytes}) {
     outlet_.Log("the owner sent more input than the window allows; its session is ended");
     outlet_.EndSession(session);
-    return hub_->Close(session);
+    return own == nullptr ? step.hub->Close(session) : OnStepSessionOver(session);
   }
-  input_eof_ = input.eof;
-  ForwardInput();
+  in.eof = input.eof;
+  ForwardInput(step);
 }
 
-void Head::ForwardInput() {
-  const Namespace* step = Find(launch_.step.nspace);
-  if (step == nullptr || step->phase != Phase::kRunning || step->tasks.empty() || input_eof_sent_) return;
-  if (input_.empty() && !input_eof_) return;
-  input_eof_sent_ = input_eof_;
-  Tell(step->reg.spec.rank_member[0], TaskInput{launch_.step.nspace, Rank(0), std::move(input_), input_eof_});
-  input_.clear();
+void Head::ForwardInput(Step& step) {
+  const Namespace* ns = Find(step.nspace);
+  Input& in = step.in;
+  if (ns == nullptr || ns->phase != Phase::kRunning || ns->tasks.empty() || in.eof_sent) return;
+  if (in.data.empty() && !in.eof) return;
+  in.eof_sent = in.eof;
+  Tell(ns->reg.spec.rank_member[0], TaskInput{step.nspace, Rank(0), std::move(in.data), in.eof});
+  in.data.clear();
 }
 
 void Head::OnInputTaken(const InputTaken& message) {
-  input_taken_ += message.bytes;
-  input_closed_ = input_closed_ || message.closed;
-  if (const std::uint64_t owner = hub_->owner(); owner != 0) SendInputAck(owner);
+  const Namespace* ns = Find(message.nspace);
+  if (ns == nullptr) return;
+  Step& step = StepOf(*ns);
+  step.in.taken += message.bytes;
+  step.in.closed = step.in.closed || message.closed;
+  if (const std::uint64_t owner = step.hub->owner(); owner != 0) SendInputAck(owner, step);
 }
 
 }  // namespace msa::jobd

@@ -20,8 +20,10 @@ std::optional<std::uint32_t> Below(const PlanCommand& command, std::uint32_t cou
 
 }  // namespace
 
-std::string Head::NamespaceOf(std::uint32_t number) const {
-  return fmt::format("msa.{}.{}.{}.{}", launch_.job, launch_.incarnation, launch_.step.step, number);
+std::string Head::NamespaceOf(const SpawnJob& job) {
+  const Namespace* parent = Find(job.ask.proc.nspace);
+  const StepId step = parent == nullptr ? launch_.step.step : StepOf(*parent).id;
+  return fmt::format("msa.{}.{}.{}.{}", launch_.job, launch_.incarnation, step, job.number);
 }
 
 void Head::OnPlan(std::uint32_t from, std::uint64_t request, PlanRequest plan) {
@@ -29,7 +31,8 @@ void Head::OnPlan(std::uint32_t from, std::uint64_t request, PlanRequest plan) {
   const Namespace* asker = Find(plan.proc.nspace);
   for (const std::string& key : plan.unknown)
     if (warned_keys_.insert(key).second)
-      hub_->Notice(fmt::format("MPI_Comm_spawn: info key '{}' is not known to msa and not acted upon", key));
+      HubOfAsker(plan.proc.nspace)
+          .Notice(fmt::format("MPI_Comm_spawn: info key '{}' is not known to msa and not acted upon", key));
   SpawnJob& job = spawns_[number];
   job.from = from;
   job.request = request;
@@ -89,7 +92,7 @@ void Head::Reserve(SpawnJob& job, SpawnPlace place) {
     return Forget(job);
   }
   reply.ticket = fmt::format("{}.{}.{}", launch_.job, launch_.incarnation, job.number);
-  reply.nspace = NamespaceOf(job.number);
+  reply.nspace = NamespaceOf(job);
   job.place = std::move(place);
   job.timer = outlet_.After(options_.plan_unused, [this, number = job.number] {
     const auto it = spawns_.find(number);
@@ -168,8 +171,9 @@ bool Head::Claim(std::uint32_t from, std::uint64_t request, SpawnRequest& ask) {
       return true;
     }
   }
-  hub_->Notice(fmt::format(
-      "spawn refused: its permission '{}' is unknown, used, expired or for other commands", *ticket));
+  HubOfAsker(ask.proc.nspace)
+      .Notice(fmt::format(
+          "spawn refused: its permission '{}' is unknown, used, expired or for other commands", *ticket));
   Tell(from, SpawnReply{pmix::kPmixErrBadParam, {}}, request);
   return true;
 }

@@ -63,7 +63,8 @@ void Head::OnSpawn(std::uint32_t from, std::uint64_t request, SpawnRequest ask) 
                                      app.argv[0], app.maxprocs, wire::kMaxListItems));
     for (const std::string& key : app.unknown)
       if (warned_keys_.insert(key).second)
-        hub_->Notice(fmt::format("spawn of '{}': key '{}' is not acted upon", app.argv[0], key));
+        HubOfAsker(job.ask.proc.nspace)
+            .Notice(fmt::format("spawn of '{}': key '{}' is not acted upon", app.argv[0], key));
   }
   if (job.ask.apps.empty())
     return RefuseSpawn(number, pmix::kPmixErrBadParam, "spawn refused: it names no command");
@@ -188,7 +189,7 @@ void Head::PlaceSpawned(SpawnJob& job, SpawnPlace place) {
   reg.universe = static_cast<std::uint32_t>(slots_.total());
   wire::StepSpec& spec = reg.spec;
   spec = parent.reg.spec;
-  spec.nspace = NamespaceOf(job.number);
+  spec.nspace = NamespaceOf(job);
   spec.stdio.in = "none";
   spec.rank_member = place.rank_member;
   spec.apps.clear();
@@ -199,12 +200,7 @@ void Head::PlaceSpawned(SpawnJob& job, SpawnPlace place) {
     spec.apps.push_back({component++, app.argv, app.env, cwd, app.maxprocs, 1});
     if (const auto port = pmix::ParentPort(app.env)) store_.ExpectFrom(spec.nspace, *port);
   }
-  std::map<std::uint32_t, std::uint32_t> node_of;
-  for (const std::uint32_t member : place.rank_member) {
-    const auto [it, is_new] = node_of.try_emplace(member, static_cast<std::uint32_t>(reg.nodes.size()));
-    if (is_new) reg.nodes.push_back(members_.at(member).node);
-    reg.rank_node.push_back(it->second);
-  }
+  NumberNodes(reg);
   job.nspace = spec.nspace;
   AddNamespace(std::move(reg), std::move(place.rank_cores));
   Namespace& ns = *Find(job.nspace);
@@ -229,8 +225,9 @@ void Head::RefuseSpawn(std::uint32_t number, pmix::PmixStatus status, const std:
   outlet_.Cancel(it->second.timer);
   WithdrawAsk(it->second);
   Tell(it->second.from, SpawnReply{status, {}}, it->second.request);
+  StdioHub& hub = HubOfAsker(it->second.ask.proc.nspace);
   spawns_.erase(it);
-  if (!text.empty()) hub_->Notice(text);
+  if (!text.empty()) hub.Notice(text);
   ReleaseIdleGrants();
   MaybeFinish();
 }

@@ -323,7 +323,7 @@ Result<wire::TaskWelcome> Jobd::Greet(const wire::TaskHello& hello) const {
 
 void Jobd::OnTerminate() {
   if (head_ && !head_->ended())
-    return head_->Cancel(wire::JobState::kCancelled, Millis(5'000), "the job daemon got SIGTERM");
+    return head_->Cancel({wire::JobState::kCancelled, 5'000, "the job daemon got SIGTERM"});
   if (!head_) Leave("terminated");
 }
 

@@ -56,8 +56,30 @@ void Member::Register(NamespaceRegister reg) {
                           });
 }
 
+std::vector<std::string> Member::NamespacesOf(StepId step) const {
+  std::vector<std::string> out;
+  for (const auto& [nspace, hosted] : hosted_)
+    if (hosted.reg.spec.step == step) out.push_back(nspace);
+  return out;
+}
+
+void Member::OnCredit(const OutputCredit& message) {
+  const auto it = output_debts_.find(message.step);
+  if (it == output_debts_.end()) return;
+  Debt& debt = it->second;
+  debt.bytes -= std::min(debt.bytes, message.bytes);
+  if (!debt.paused || debt.bytes > kOutputCredit / 2) return;
+  debt.paused = false;
+  for (const std::string& nspace : NamespacesOf(message.step)) launcher_.ResumeOutput(nspace);
+}
+
 void Member::Deregister(const std::string& nspace) {
-  if (hosted_.erase(nspace) == 0) return;
+  const auto it = hosted_.find(nspace);
+  if (it == hosted_.end()) return;
+  const StepId step = it->second.reg.spec.step;
+  hosted_.erase(it);
+  launcher_.ResumeOutput(nspace);
+  if (NamespacesOf(step).empty()) output_debts_.erase(step);
   launcher_.KillAll(nspace, [](int) {});
   Run(engine_.ForgetNamespace(nspace));
   host_.DeregisterNamespace(nspace, [] {});
@@ -102,12 +124,7 @@ void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
     case NamespaceDeregister::kType:
       return with(NamespaceDeregister{}, [&](auto m) { Deregister(m.nspace); });
     case OutputCredit::kType:
-      return with(OutputCredit{}, [&](auto m) {
-        output_debt_ -= std::min(output_debt_, m.bytes);
-        if (!output_paused_ || output_debt_ > kOutputCredit / 2) return;
-        output_paused_ = false;
-        launcher_.ResumeOutput();
-      });
+      return with(OutputCredit{}, [&](auto m) { OnCredit(m); });
     case TaskInput::kType:
       return with(TaskInput{},
                   [&](auto m) { launcher_.WriteStdin(m.nspace, m.rank, std::move(m.data), m.eof); });

@@ -138,6 +138,8 @@ class Member {
   void OnReply(std::uint32_t from, const wire::Frame& frame);
   void Deregister(const std::string& nspace);
   void OnEvent(const NamespaceEvent& message);
+  void OnCredit(const OutputCredit& message);
+  std::vector<std::string> NamespacesOf(StepId step) const;
 
   // member_plan.cc
   void OnSpawnAsk(std::uint64_t client, const wire::TaskHello& task, std::uint64_t id, wire::SpawnAsk ask);
@@ -199,8 +201,11 @@ class Member {
   std::map<std::uint64_t, OpenRequest> requests_;
   std::uint64_t next_request_ = 1;
   std::map<std::uint64_t, TaskPlan> plans_;  // by request
-  std::uint64_t output_debt_ = 0;            // bytes sent to the head beyond its credit
-  bool output_paused_ = false;
+  struct Debt {
+    std::uint64_t bytes = 0;  // sent to the head beyond its credit
+    bool paused = false;
+  };
+  std::map<StepId, Debt> output_debts_;
   std::shared_ptr<int> alive_ = std::make_shared<int>(0);
 };
 

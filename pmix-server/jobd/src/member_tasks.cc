@@ -162,11 +162,14 @@ void Member::Start(const NamespaceStart& message) {
 }
 
 void Member::OnOutput(const std::string& nspace, Rank rank, wire::Stream stream, std::string data) {
-  output_debt_ += data.size();
+  const auto it = hosted_.find(nspace);
+  if (it == hosted_.end()) return;  // of a process that outlived its namespace
+  Debt& debt = output_debts_[it->second.reg.spec.step];
+  debt.bytes += data.size();
   ToHead(TaskOutput{nspace, rank, stream, std::move(data)});
-  if (output_paused_ || output_debt_ < kOutputCredit) return;
-  output_paused_ = true;
-  launcher_.PauseOutput();
+  if (debt.bytes < kOutputCredit) return;
+  debt.paused = true;
+  for (const std::string& name : NamespacesOf(it->second.reg.spec.step)) launcher_.PauseOutput(name);
 }
 
 // Posted: what libpmix's thread has told of the task, its connect above all, is in the queue before its end.
@@ -193,7 +196,7 @@ void Member::Ended(const launch::TaskExit& exit) {
 
 void Member::OnStdin(const std::string& nspace, Rank, std::size_t taken, bool closed) {
   const auto it = hosted_.find(nspace);
-  if (it != hosted_.end() && it->second.reg.spawn == 0) ToHead(InputTaken{taken, closed});
+  if (it != hosted_.end() && it->second.reg.spawn == 0) ToHead(InputTaken{taken, closed, nspace});
 }
 
 }  // namespace msa::jobd

@@ -172,7 +172,7 @@ struct NamespaceDeregister {
 // ---------------------------------------------------------------------------------------------- standard
 // streams
 
-// Member -> head. A member sends at most kOutputCredit bytes beyond what OutputCredit returned.
+// Member -> head. A member sends at most kOutputCredit bytes of a step beyond what OutputCredit returned.
 struct TaskOutput {
   static constexpr std::uint16_t kType = 0x0520;
   std::string nspace;
@@ -190,9 +190,10 @@ inline constexpr std::uint64_t kOutputCredit = 4 * wire::kStdioChunkBytes;
 struct OutputCredit {
   static constexpr std::uint16_t kType = 0x0521;
   std::uint64_t bytes = 0;
+  StepId step;  // whose output, and that of what it spawned: a slow reader of one step stops no other
   template <class A>
   void Fields(A& a) {
-    a(bytes);
+    a(bytes, step);
   }
 };
 
@@ -213,9 +214,10 @@ struct InputTaken {
   static constexpr std::uint16_t kType = 0x0523;
   std::uint64_t bytes = 0;
   bool closed = false;
+  std::string nspace;
   template <class A>
   void Fields(A& a) {
-    a(bytes, closed);
+    a(bytes, closed, nspace);
   }
 };
 

@@ -102,11 +102,13 @@ void StdioHub::Notice(const std::string& text) {
   Keep(notice);
 }
 
-void StdioHub::End(wire::JobState state, std::int32_t exit_code, const std::string& message) {
+void StdioHub::End(wire::JobState state, std::int32_t exit_code, const std::string& message,
+                   std::int32_t refusal) {
   if (ended_) return;
   ended_ = true;
-  end_ = wire::SessionEnd{0, state, exit_code, message};
+  end_ = wire::SessionEnd{0, state, exit_code, message, refusal};
   ToViewers(*end_, 0);
+  end_->seq = next_seq_;
   Keep(*end_);
   out_.reset();
   err_.reset();

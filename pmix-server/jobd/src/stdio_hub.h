@@ -50,7 +50,9 @@ class StdioHub {
   // A line for the user's stderr; without an owner it goes to the file of standard error, prefixed "msa: ".
   void Notice(const std::string& text);
   // The last record.
-  void End(wire::JobState state, std::int32_t exit_code, const std::string& message);
+  void End(wire::JobState state, std::int32_t exit_code, const std::string& message,
+           std::int32_t refusal = 0);
+  const std::optional<wire::SessionEnd>& end() const noexcept { return end_; }
 
   // True: it is the owner's session now (a former one was ended).
   bool Open(std::uint64_t session, const wire::AttachOpen& open);
@@ -65,6 +67,7 @@ class StdioHub {
   bool is_owner(std::uint64_t session) const noexcept { return owner_ == session && session != 0; }
   std::uint64_t owner() const noexcept { return owner_; }  // 0: none
   bool has_owner() const noexcept { return owner_ != 0; }
+  bool interactive() const noexcept { return options_.interactive; }
   bool ended() const noexcept { return ended_; }
   // The owner has acknowledged everything, SessionEnd included; true also for a job without owner that has
   // ended.

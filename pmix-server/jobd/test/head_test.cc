@@ -356,7 +356,7 @@ TEST_F(HeadTest, InputIsForwardedOnceTheTaskRunsAndRepetitionsAreDropped) {
   EXPECT_EQ(inputs[0].data, "abc");
   EXPECT_EQ(inputs[1].data, "d");
   EXPECT_TRUE(inputs[1].eof);
-  From(1, InputTaken{4, true});
+  From(1, InputTaken{4, true, "msa.7.1.0"});
   EXPECT_EQ(ToldClient<wire::InputAck>(1).back().offset, 4u);
   EXPECT_TRUE(ToldClient<wire::InputAck>(1).back().closed);
 }

@@ -288,8 +288,17 @@ void JobdHarness::OnSessionFrame(const wire::Frame& frame) {
       break;
     case wire::SessionEnd::kType:
       end = *wire::Decode<wire::SessionEnd>(frame.payload);
+      ends[frame.id] = *end;
       seq = end->seq;
       break;
+    case wire::StepStatus::kType: {
+      const auto status = *wire::Decode<wire::StepStatus>(frame.payload);
+      if (status.running)
+        running.insert(frame.id);
+      else
+        waits[frame.id] = status.reason;
+      return;
+    }
     case wire::InputAck::kType:
       return input_acks.push_back(*wire::Decode<wire::InputAck>(frame.payload));
     case kSessionOver:
@@ -360,6 +369,12 @@ void JobdHarness::DropNode(const std::string& name, const std::string& reason) {
 // ------------------------------------------------------------------------------------------ sessions, faults
 
 std::uint64_t JobdHarness::Attach(const wire::AttachOpen& open) {
+  const std::uint64_t session = next_session_++;
+  ToSession(session, open);
+  return session;
+}
+
+std::uint64_t JobdHarness::OpenStep(const wire::StepOpen& open) {
   const std::uint64_t session = next_session_++;
   ToSession(session, open);
   return session;

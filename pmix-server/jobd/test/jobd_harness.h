@@ -65,6 +65,8 @@ class JobdHarness {
 
   // A session as msactl has it; frames of it are recorded in output, notices and end. Returns its id.
   std::uint64_t Attach(const wire::AttachOpen& open);
+  // A session of a step inside the job.
+  std::uint64_t OpenStep(const wire::StepOpen& open);
   void ToSession(std::uint64_t session, std::uint16_t type, const std::string& payload);
   template <class M>
   void ToSession(std::uint64_t session, const M& message) {
@@ -105,6 +107,9 @@ class JobdHarness {
   bool started = false;
   std::optional<wire::JobExit> exit;
   std::optional<wire::SessionEnd> end;
+  std::map<std::uint64_t, wire::SessionEnd> ends;  // by session
+  std::map<std::uint64_t, std::string> waits;      // what StepStatus said
+  std::set<std::uint64_t> running;
   std::vector<wire::NamespaceReport> reports;
   std::vector<wire::GrantAsk> asks;
   std::vector<std::uint64_t> releases;

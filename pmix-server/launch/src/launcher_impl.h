@@ -32,8 +32,8 @@ class TaskLauncher::Impl {
   void Start(std::vector<TaskSpec> specs, StartCallback on_started);
   void MarkConnected(const std::string& nspace, Rank rank);
   int Signal(const std::string& nspace, int signal);
-  void PauseOutput();
-  void ResumeOutput();
+  void PauseOutput(const std::string& nspace);
+  void ResumeOutput(const std::string& nspace);
   void WriteStdin(const std::string& nspace, Rank rank, std::string data, bool eof);
   std::size_t Count(const std::string& nspace) const;
   void KillAll(const std::string& nspace, std::function<void(int)> on_done);
@@ -129,7 +129,7 @@ class TaskLauncher::Impl {
   std::list<std::unique_ptr<Batch>> batches_;
   std::list<std::unique_ptr<KillJob>> kills_;
   TimerId collector_{};
-  bool paused_ = false;
+  std::set<std::string> paused_;  // namespaces
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -142,7 +142,7 @@ void TaskLauncher::Impl::DropFailed(Task& task) {
 }
 
 void TaskLauncher::Impl::Begin(Task& task) {
-  if (!paused_) {
+  if (!paused_.contains(task.key.first)) {
     if (task.out) task.out->Resume();
     if (task.err) task.err->Resume();
   }
@@ -181,8 +181,8 @@ void TaskLauncher::Start(std::vector<TaskSpec> tasks,
 }
 void TaskLauncher::MarkConnected(const std::string& nspace, Rank rank) { impl_->MarkConnected(nspace, rank); }
 int TaskLauncher::Signal(const std::string& nspace, int signal) { return impl_->Signal(nspace, signal); }
-void TaskLauncher::PauseOutput() { impl_->PauseOutput(); }
-void TaskLauncher::ResumeOutput() { impl_->ResumeOutput(); }
+void TaskLauncher::PauseOutput(const std::string& nspace) { impl_->PauseOutput(nspace); }
+void TaskLauncher::ResumeOutput(const std::string& nspace) { impl_->ResumeOutput(nspace); }
 void TaskLauncher::WriteStdin(const std::string& nspace, Rank rank, std::string data, bool eof) {
   impl_->WriteStdin(nspace, rank, std::move(data), eof);
 }

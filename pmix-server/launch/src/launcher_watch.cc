@@ -57,18 +57,19 @@ std::unique_ptr<OutputPipe> TaskLauncher::Impl::MakeOutputPipe(Task& task, Uniqu
   return std::make_unique<OutputPipe>(loop_, std::move(fd), std::move(handlers));
 }
 
-void TaskLauncher::Impl::PauseOutput() {
-  paused_ = true;
+void TaskLauncher::Impl::PauseOutput(const std::string& nspace) {
+  paused_.insert(nspace);
   for (const auto& [key, task] : tasks_) {
+    if (key.first != nspace) continue;
     if (task->out) task->out->Pause();
     if (task->err) task->err->Pause();
   }
 }
 
-void TaskLauncher::Impl::ResumeOutput() {
-  paused_ = false;
+void TaskLauncher::Impl::ResumeOutput(const std::string& nspace) {
+  if (paused_.erase(nspace) == 0) return;
   for (const auto& [key, task] : tasks_) {
-    if (!task->executing) continue;
+    if (key.first != nspace || !task->executing) continue;
     if (task->out) task->out->Resume();
     if (task->err) task->err->Resume();
     if (!task->overdue) continue;

@@ -50,7 +50,7 @@ LauncherFixture::LauncherFixture() {
 }
 
 LauncherFixture::~LauncherFixture() {
-  launcher_->ResumeOutput();
+  launcher_->ResumeOutput(kNamespace);
   EXPECT_EQ(Kill(), 0);
 }
 

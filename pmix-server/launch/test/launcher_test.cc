@@ -129,7 +129,7 @@ TEST_F(Launcher, HandsDescriptorsToTheTask) {
 }
 
 TEST_F(Launcher, BlocksTasksWhileOutputIsPaused) {
-  launcher_->PauseOutput();
+  launcher_->PauseOutput(kNamespace);
   StartOne(Shell("while :; do head -c 65536 /dev/zero; echo x >> progress; done"));
   const auto progress = [&] {
     struct stat status {};
@@ -143,22 +143,22 @@ TEST_F(Launcher, BlocksTasksWhileOutputIsPaused) {
   }));
   EXPECT_LE(progress(), 2 * 2);
   EXPECT_TRUE(out_.empty());
-  launcher_->ResumeOutput();
+  launcher_->ResumeOutput(kNamespace);
   EXPECT_TRUE(Eventually([&] { return out_[Key(kNamespace, 0)].size() > (4U << 20); }));
-  launcher_->PauseOutput();
+  launcher_->PauseOutput(kNamespace);
   const std::size_t paused_at = out_[Key(kNamespace, 0)].size();
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(loop_->RunOnce(Millis(5)).ok());
   EXPECT_EQ(out_[Key(kNamespace, 0)].size(), paused_at);
 }
 
 TEST_F(Launcher, DeliversNothingMoreOnceAHandlerPauses) {
-  on_output_hook_ = [&] { launcher_->PauseOutput(); };
+  on_output_hook_ = [&] { launcher_->PauseOutput(kNamespace); };
   StartOne(Shell("head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2"));
   ASSERT_TRUE(Eventually([&] { return !out_.empty() || !err_.empty(); }));
   for (int i = 0; i < 60; ++i) ASSERT_TRUE(loop_->RunOnce(Millis(5)).ok());
   EXPECT_TRUE(exits_.empty());
   while (exits_.empty()) {
-    launcher_->ResumeOutput();
+    launcher_->ResumeOutput(kNamespace);
     ASSERT_TRUE(loop_->RunOnce(Millis(5)).ok());
   }
   EXPECT_EQ(out_[Key(kNamespace, 0)].size(), 60000U);

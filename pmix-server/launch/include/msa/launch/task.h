@@ -117,10 +117,10 @@ class TaskLauncher {
   // To the process group of every task of `nspace` (empty: of all). Returns how many groups got it.
   int Signal(const std::string& nspace, int signal);
 
-  // Stops (or resumes) reading the pipes of all tasks: back-pressure towards the programs. Exits whose output
-  // is not delivered wait too.
-  void PauseOutput();
-  void ResumeOutput();
+  // Stops (or resumes) reading the pipes of the namespace's tasks: back-pressure towards the programs. Exits
+  // whose output is not delivered wait too. Also of tasks that start later, until it is resumed.
+  void PauseOutput(const std::string& nspace);
+  void ResumeOutput(const std::string& nspace);
 
   // Appends to the stdin pipe of a task; `eof` closes it after these bytes. Unknown task: ignored.
   void WriteStdin(const std::string& nspace, Rank rank, std::string data, bool eof);
