@@ -69,10 +69,20 @@ void SessionRelay::Join(SessionId id, const JobKey& key) {
   loop_.Cancel(session.hold_timer);
   session.key = key;
   session.joined = true;
-  for (wire::Frame& frame : std::exchange(session.held, {})) ToJobd(id, session, std::move(frame));
+  for (wire::Frame& frame : std::exchange(session.held, {})) {
+    if (!sessions_.contains(id)) return;  // refused
+    ToJobd(id, session, std::move(frame));
+  }
 }
 
 void SessionRelay::ToJobd(SessionId id, Session& session, wire::Frame frame) {
+  const auto info = jobds_.Find(session.key);
+  // Root may look on; what runs as the user is started by the user.
+  if (frame.type == wire::StepOpen::kType && info && session.user.uid != info->user.uid)
+    return Drop(id, Error(Code::kPermissionDenied,
+                          "job {} belongs to uid {}, you are uid {}; only its owner may "
+                          "run steps in it",
+                          session.key.job, info->user.uid, session.user.uid));
   frame.id = id;
   jobds_.Deliver(session.key, std::move(frame));
   if (session.paused || !jobds_.congested(session.key)) return;
