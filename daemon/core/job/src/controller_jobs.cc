@@ -333,7 +333,9 @@ void Controller::Impl::LoseMember(Job& job, std::uint32_t index, const std::stri
   }
   Put(job);
   SendMembership(job, reason, {});
-  if (lost.grant.value == 0) BeginEnd(job, JobState::kNodeFail, Millis(0), reason);
+  // Of a script or an allocation it takes the steps that use it; its head sees to them.
+  if (lost.grant.value == 0 && record.spec.mode == wire::JobMode::kStep)
+    BeginEnd(job, JobState::kNodeFail, Millis(0), reason);
   NeedPass();
 }
 

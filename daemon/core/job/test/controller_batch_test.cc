@@ -171,6 +171,19 @@ TEST_F(Batch, TheTextOfAScriptIsDroppedWithItsEnd) {
   for (const JobRecord& record : h.store().Load().jobs) EXPECT_EQ(record.spec.script, "");
 }
 
+TEST_F(Batch, ALostNodeEndsNoJobWhoseStepsItsHeadLooksAfter) {
+  const JobId id = h.MustRun(Alloc());
+  const JobRecord record = h.Record(id);
+  const auto other = std::find_if(record.members.begin(), record.members.end(),
+                                  [&](const wire::Member& member) { return member.index != record.head; });
+  ASSERT_NE(other, record.members.end());
+  h.On(event::JobdGone{other->node, id, Incarnation(1), "killed by signal 9 (Killed)", false});
+  EXPECT_EQ(h.State(id), JobState::kRunning);
+  const std::string head = record.FindMember(record.head)->node;
+  h.On(event::JobdGone{head, id, Incarnation(1), "killed by signal 9 (Killed)", false});
+  EXPECT_TRUE(IsFinal(h.State(id)));
+}
+
 TEST_F(Batch, AScriptWithoutItsFirstLineOrBeyondItsLimitIsRefused) {
   EXPECT_THAT(ErrorOf(Script("echo hello\n")), HasSubstr("'#!'"));
   EXPECT_THAT(ErrorOf(Script("")), HasSubstr("'#!'"));
