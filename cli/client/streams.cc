@@ -54,9 +54,20 @@ class ControllerLink::Impl : public grpc::ClientReadReactor<v1::JobEvent>,
 
   void Cancel(JobId job, const std::string& reason, bool now, std::function<void(Status)> done) {
     auto call = std::make_shared<CancelCall>();
-    call->request.set_job_id(job.value);
     call->request.set_reason(reason);
     call->request.set_now(now);
+    Send(job, std::move(call), std::move(done));
+  }
+
+  void GiveBack(JobId job, int exit_code, std::function<void(Status)> done) {
+    auto call = std::make_shared<CancelCall>();
+    call->request.set_done(true);
+    call->request.set_exit_code(exit_code);
+    Send(job, std::move(call), std::move(done));
+  }
+
+  void Send(JobId job, std::shared_ptr<CancelCall> call, std::function<void(Status)> done) {
+    call->request.set_job_id(job.value);
     call->context.set_deadline(std::chrono::system_clock::now() + kCancelPatience);
     stub_->async()->CancelJob(
         &call->context, &call->request, &call->reply,
@@ -113,6 +124,9 @@ void ControllerLink::Cancel(JobId job, const std::string& reason, bool now,
                             std::function<void(Status)> done) {
   impl_->Cancel(job, reason, now, std::move(done));
 }
+void ControllerLink::GiveBack(JobId job, int exit_code, std::function<void(Status)> done) {
+  impl_->GiveBack(job, exit_code, std::move(done));
+}
 
 class AttachLink::Impl : public grpc::ClientBidiReactor<v1::AttachFrame, v1::AttachFrame>,
                          public std::enable_shared_from_this<Impl> {
@@ -122,7 +136,7 @@ class AttachLink::Impl : public grpc::ClientBidiReactor<v1::AttachFrame, v1::Att
         handlers_(std::move(handlers)),
         stub_(v1::NodeService::NewStub(OpenChannel(std::move(socket)))) {}
 
-  void Open(JobId job, Incarnation incarnation, const wire::AttachOpen& open) {
+  void Open(JobId job, Incarnation incarnation, wire::Frame frame) {
     self_ = shared_from_this();
     stub_->async()->Attach(&context_, this);
     AddHold();  // Send comes from the loop until Close
@@ -131,8 +145,8 @@ class AttachLink::Impl : public grpc::ClientBidiReactor<v1::AttachFrame, v1::Att
     v1::AttachFrame first;
     first.set_job_id(job.value);
     first.set_incarnation(incarnation.value);
-    first.mutable_frame()->set_type(wire::AttachOpen::kType);
-    first.mutable_frame()->set_payload(wire::Encode(open));
+    first.mutable_frame()->set_type(frame.type);
+    first.mutable_frame()->set_payload(std::move(frame.payload));
     Queue(std::move(first));
   }
 
@@ -239,8 +253,8 @@ class AttachLink::Impl : public grpc::ClientBidiReactor<v1::AttachFrame, v1::Att
 AttachLink::AttachLink(EventLoop& loop, UniqueFd socket, Handlers handlers)
     : impl_(std::make_shared<Impl>(loop, std::move(socket), std::move(handlers))) {}
 AttachLink::~AttachLink() { impl_->Close(); }
-void AttachLink::Open(JobId job, Incarnation incarnation, const wire::AttachOpen& open) {
-  impl_->Open(job, incarnation, open);
+void AttachLink::OpenWith(JobId job, Incarnation incarnation, wire::Frame first) {
+  impl_->Open(job, incarnation, std::move(first));
 }
 void AttachLink::SendFrame(std::uint16_t type, std::string payload) {
   impl_->SendFrame(type, std::move(payload));

@@ -35,6 +35,8 @@ class ControllerLink {
   void Watch(JobId job);
   // `done` on the loop's thread. kUnavailable: the connection broke meanwhile.
   void Cancel(JobId job, const std::string& reason, bool now, std::function<void(Status)> done);
+  // An allocation of this client is not needed any more; it ends with `exit_code`. As Cancel.
+  void GiveBack(JobId job, int exit_code, std::function<void(Status)> done);
 
  private:
   class Impl;
@@ -56,7 +58,11 @@ class AttachLink {
   AttachLink(const AttachLink&) = delete;
   AttachLink& operator=(const AttachLink&) = delete;
 
-  void Open(JobId job, Incarnation incarnation, const wire::AttachOpen& open);
+  // `open`: AttachOpen or StepOpen.
+  template <class M>
+  void Open(JobId job, Incarnation incarnation, const M& open) {
+    OpenWith(job, incarnation, {M::kType, 0, 0, wire::Encode(open)});
+  }
   template <class M>
   void Send(const M& message) {
     SendFrame(M::kType, wire::Encode(message));
@@ -68,6 +74,7 @@ class AttachLink {
   void ResumeReading();
 
  private:
+  void OpenWith(JobId job, Incarnation incarnation, wire::Frame first);
   void SendFrame(std::uint16_t type, std::string payload);
   class Impl;
   std::shared_ptr<Impl> impl_;

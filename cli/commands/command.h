@@ -34,6 +34,7 @@ Result<int> ClusterStatus(const Args& args);
 Result<int> ClusterLogs(const Args& args);
 Result<int> ClusterSupervise(const Args& args);
 Result<int> JobRun(const Args& args);
+Result<int> JobAlloc(const Args& args);
 Result<int> JobSubmit(const Args& args);
 Result<int> JobList(const Args& args);
 Result<int> JobHistory(const Args& args);

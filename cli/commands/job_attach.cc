@@ -1,11 +1,30 @@
-#include <unistd.h>
-
 #include "commands/invocation.h"
+#include "commands/launch.h"
 #include "commands/print.h"
 #include "options/values.h"
-#include "run/run_session.h"
 
 namespace msa::cli {
+namespace {
+
+// Where the output is that this will not show.
+Status Explain(const Invocation& call, JobId id) {
+  MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
+  const Result<JobInfo> job = client->GetJob(id);
+  if (!job.ok()) return Status::Ok();  // the session tells
+  if (job->mode == wire::JobMode::kBatch && !job->stdout_path.empty())
+    PrintNote(
+        fmt::format("job {} is a batch job: all of its script's output is in '{}', see 'msactl job logs "
+                    "{}'; that of its steps goes to those who run them",
+                    id, job->stdout_path, id));
+  if (job->mode == wire::JobMode::kAlloc)
+    PrintNote(
+        fmt::format("job {} is an allocation and has no output: that of its steps goes to those who run "
+                    "them",
+                    id));
+  return Status::Ok();
+}
+
+}  // namespace
 
 Result<int> JobAttach(const Args& args) {
   Invocation call({"msactl job attach", "[OPTIONS] JOB",
@@ -19,12 +38,8 @@ Result<int> JobAttach(const Args& args) {
   if (!go) return 0;
   MSA_ASSIGN_OR_RETURN(options.watch, ParseJobId(call.operands()[0]));
   MSA_ASSIGN_OR_RETURN(options.endpoint, FindEndpoint(call.dir()));
-  MSA_ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> loop, EventLoop::Create());
-  // As in `job run`.
-  auto* session = new RunSession(*loop, std::move(options));
-  Result<int> code = session->Run();
-  if (!code.ok()) PrintError(code.status());
-  ::_exit(code.ok() ? *code : ExitCodeOf(code.status().code()));
+  if (!options.quiet) MSA_RETURN_IF_ERROR(Explain(call, options.watch));
+  RunToEnd(std::move(options));
 }
 
 }  // namespace msa::cli

@@ -1,42 +1,54 @@
-#include <fcntl.h>
 #include <unistd.h>
-
-#include <cerrno>
-
-#include <climits>
 
 #include "msa/adapters/process/child_process.h"
 
 #include "client/system_client.h"
 #include "commands/command.h"
+#include "commands/launch.h"
 #include "commands/print.h"
 #include "options/run_options.h"
-#include "run/backoff.h"
-#include "run/run_session.h"
+#include "options/step_request.h"
 #include "run/stdin_reader.h"
 #include "run/token.h"
 
 namespace msa::cli {
 namespace {
 
-Result<std::string> WorkingDirectory() {
-  char path[PATH_MAX];
-  if (::getcwd(path, sizeof path) == nullptr)
-    return ErrnoError(errno, "find the working directory; change to one that exists");
-  return std::string(path);
+// The job that this is to be a step of; 0: none, it is a job of its own.
+Result<JobId> JobForStep(const RunRequest& request, const Endpoint& endpoint) {
+  const bool named = request.job.value != 0;
+  if (named && request.detach)
+    return Status(Code::kInvalidArgument, "--detach queues a job of its own; leave out --detach or --job");
+  JobId id = request.job;
+  if (!named && !request.detach) {
+    MSA_ASSIGN_OR_RETURN(const std::optional<JobId> around, SurroundingJob(CurrentEnvironment()));
+    id = around.value_or(JobId());
+  }
+  if (id.value == 0) return id;
+  const auto explain = [&](const Status& why) { return named ? why : WithRemedy(why); };
+  MSA_ASSIGN_OR_RETURN(const auto client, SystemClient::Connect(endpoint));
+  const Result<JobInfo> job = client->GetJob(id);
+  if (!job.ok()) return explain(job.status());
+  const Result<bool> is_step = IsStepOf(*job);
+  if (!is_step.ok()) return explain(is_step.status());
+  if (named && !*is_step)
+    return Error(
+        Code::kFailedPrecondition,
+        "job {} is an ordinary run; steps run in batch jobs ('msactl submit') and allocations ('msactl "
+        "job alloc')",
+        id);
+  return *is_step ? id : JobId();
 }
 
-// Until the controller has it on disk: one that is being restarted meanwhile knows the token.
-Result<JobId> SubmitSurely(const Endpoint& endpoint, const JobSpec& spec) {
-  constexpr int kAttempts = 10;
-  MSA_ASSIGN_OR_RETURN(const std::string token, MakeToken());
-  Result<JobId> id = Status(Code::kUnavailable, "not tried");
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    MSA_ASSIGN_OR_RETURN(const auto client, SystemClient::Connect(endpoint));
-    id = client->Submit(spec, token);
-    if (id.ok() || id.status().code() != Code::kUnavailable) return id;
-  }
-  return id;
+Status CheckStepOptions(const RunRequest& request) {
+  bool groups = false;
+  for (const auto& list : request.het_groups) groups = groups || !list.empty();
+  if (!groups && !request.overlap) return Status::Ok();
+  return Error(
+      Code::kInvalidArgument,
+      "{} chooses among the nodes of a batch job or an allocation, and this runs in none; leave it out, or "
+      "name the job with --job",
+      groups ? "--het-group" : "--overlap");
 }
 
 }  // namespace
@@ -49,25 +61,27 @@ Result<int> JobRun(const Args& args) {
     return 0;
   }
   MSA_ASSIGN_OR_RETURN(Endpoint endpoint, FindEndpoint(request.dir));
+  MSA_ASSIGN_OR_RETURN(const JobId around, JobForStep(request, endpoint));
+  if (around.value == 0) MSA_RETURN_IF_ERROR(CheckStepOptions(request));
   if (request.detach) {
     MSA_ASSIGN_OR_RETURN(const JobId id, SubmitSurely(endpoint, request.spec));
     MSA_RETURN_IF_ERROR(Print(fmt::format("submitted job {}\n", id)));
     return 0;
   }
-  MSA_ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> loop, EventLoop::Create());
   RunSession::Options options;
   options.endpoint = std::move(endpoint);
   options.label = request.spec.stdio.label;
   options.wants_stdin = request.spec.stdio.in.empty() && CanBringInput(STDIN_FILENO);
   options.quiet = request.quiet;
   options.verbose = request.verbose;
-  options.spec = std::move(request.spec);
-  // Threads of gRPC post to the loop as long as the process lives: neither is taken down, main leaves by
-  // _exit.
-  auto* session = new RunSession(*loop, std::move(options));
-  Result<int> code = session->Run();
-  if (!code.ok()) PrintError(code.status());
-  ::_exit(code.ok() ? *code : ExitCodeOf(code.status().code()));
+  if (around.value != 0) {
+    MSA_ASSIGN_OR_RETURN(const std::string token, MakeToken());
+    MSA_ASSIGN_OR_RETURN(options.step, StepOf(request, token));
+    options.watch = around;
+  } else {
+    options.spec = std::move(request.spec);
+  }
+  RunToEnd(std::move(options));
 }
 
 }  // namespace msa::cli

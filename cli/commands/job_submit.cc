@@ -4,8 +4,6 @@
 #include <array>
 #include <cerrno>
 
-#include <climits>
-
 #include "msa/adapters/process/child_process.h"
 #include "msa/base/clock.h"
 #include "msa/base/unique_fd.h"
@@ -14,9 +12,9 @@
 #include "client/system_client.h"
 #include "commands/command.h"
 #include "commands/job_waiter.h"
+#include "commands/launch.h"
 #include "commands/print.h"
 #include "options/resource_limits.h"
-#include "run/token.h"
 
 namespace msa::cli {
 namespace {
@@ -54,26 +52,6 @@ Result<Script> ReadScript(const SubmitCall& call) {
   if (!fd) return ErrnoError(errno, fmt::format("open the script '{}'", call.script));
   MSA_ASSIGN_OR_RETURN(std::string text, ReadAll(fd.get(), fmt::format("the script '{}'", call.script)));
   return Script{call.script, std::move(text)};
-}
-
-Result<std::string> WorkingDirectory() {
-  char path[PATH_MAX];
-  if (::getcwd(path, sizeof path) == nullptr)
-    return ErrnoError(errno, "find the working directory; change to one that exists");
-  return std::string(path);
-}
-
-// Until the controller has it on disk: one that is being restarted meanwhile knows the token.
-Result<JobId> SubmitSurely(const Endpoint& endpoint, const JobSpec& spec) {
-  constexpr int kAttempts = 10;
-  MSA_ASSIGN_OR_RETURN(const std::string token, MakeToken());
-  Result<JobId> id = Status(Code::kUnavailable, "not tried");
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    MSA_ASSIGN_OR_RETURN(const auto client, SystemClient::Connect(endpoint));
-    id = client->Submit(spec, token);
-    if (id.ok() || id.status().code() != Code::kUnavailable) return id;
-  }
-  return id;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ constexpr Command kCommands[] = {
     {"cluster", "status", "its daemons: pid, up since, restarts, memory", &ClusterStatus},
     {"cluster", "logs", "what its daemons logged", &ClusterLogs},
     {"job", "run", "run programs on one or more modules and wait", &JobRun},
+    {"job", "alloc", "wait for nodes and run a command, or a shell, beside them", &JobAlloc},
     {"job", "submit", "queue a batch script", &JobSubmit},
     {"job", "list", "jobs that wait or run", &JobList},
     {"job", "history", "jobs that have ended", &JobHistory},

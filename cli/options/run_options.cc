@@ -24,6 +24,15 @@ constexpr std::string_view kEpilogue =
     "failed.\n\n"
     "example: msactl run -m cluster -n 2 ./a : -m booster -N 2 -n 4 ./b";
 
+constexpr std::string_view kAllocUsage = "[OPTIONS] [: [OPTIONS]]... [COMMAND [ARGS...]]";
+constexpr std::string_view kAllocSummary =
+    "Wait for nodes on one or more modules, then run a command (default: your shell) here, beside them. "
+    "'msactl run'\n"
+    "started by it runs in the nodes; the end of the command gives them back.";
+constexpr std::string_view kAllocEpilogue =
+    "Exit code: that of the command. Ctrl-C while waiting cancels.\n\n"
+    "example: msactl job alloc -m cluster -n 4 : -m booster -N 2 sh -c 'msactl run ./a : -m booster ./b'";
+
 // What the options of one component and those of the job are written to.
 struct Draft {
   Component component;
@@ -32,6 +41,8 @@ struct Draft {
   std::string export_expression = "ALL";
   RunRequest request;
   std::string job_wide;  // the last job-wide option that was used, for messages
+  std::vector<std::uint32_t> het_groups;
+  bool exact = false;
 };
 
 template <class T, class Parsed>
@@ -95,6 +106,43 @@ void AddComponentOptions(OptionParser& parser, Draft& draft) {
   parser.Flag(0, "exclusive", "share the nodes with no other job", &ask.exclusive);
   AddNumber(parser, {.name = "gpus-per-node", .value_name = "N", .help = "GPUs on each node"}, {0, 65536},
             &ask.gpus_per_node);
+}
+
+// "0", "0,2", "0-1".
+Status AppendHetGroups(std::string_view text, std::vector<std::uint32_t>* to) {
+  for (std::string_view rest = text;;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    const std::size_t dash = item.find('-');
+    const NumberRange range{0, kMaxComponents - 1};
+    MSA_ASSIGN_OR_RETURN(const std::uint64_t first, ParseNumber(item.substr(0, dash), range));
+    std::uint64_t last = first;
+    if (dash != std::string_view::npos) {
+      MSA_ASSIGN_OR_RETURN(last, ParseNumber(item.substr(dash + 1), range));
+    }
+    if (last < first)
+      return Error(Code::kInvalidArgument, "'{}' counts down; expected numbers of components as in 0,2-3",
+                   item);
+    for (std::uint64_t group = first; group <= last; ++group)
+      to->push_back(static_cast<std::uint32_t>(group));
+    if (comma == std::string_view::npos) return Status::Ok();
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+// Of a step inside a batch job or an allocation.
+void AddStepOptions(OptionParser& parser, Draft& draft) {
+  AddText(parser,
+          {.name = "het-group",
+           .value_name = "LIST",
+           .help = "inside a job: in these components of it, as 0 or 0,2-3"},
+          [&draft](std::string_view value) { return AppendHetGroups(value, &draft.het_groups); });
+  parser.Flag(0, "overlap", "inside a job: share cores with its other steps, and wait for none",
+              &draft.request.overlap);
+  bool* const ignored = &draft.exact;
+  parser.Flag(0, "exact", "inside a job: only the cores that are asked for (always so)", ignored);
+  AddText(parser, {.name = "job", .value_name = "JOB", .help = "run as a step of this job of yours"},
+          [&draft](std::string_view value) { return Store(ParseJobId(value), &draft.request.job); });
 }
 
 // Refuses options that are srun's or of a later version, with what to do instead.
@@ -182,12 +230,9 @@ void AddStdioOptions(JobWide& wide, Draft& draft) {
             &stdio.label);
 }
 
-void AddLifeOptions(JobWide& wide, Draft& draft) {
+// Of runs and allocations.
+void AddQueueOptions(JobWide& wide, Draft& draft) {
   wide.Text('J', "job-name", "NAME", "name of the job (default: that of the program)", &draft.spec.name);
-  wide.Text('D', "chdir", "DIRECTORY", "working directory of the tasks (default: the present one)",
-            &draft.chdir);
-  wide.Text(0, "export", "VARIABLES", "ALL, NONE, or names as in A,B=value (default: ALL)",
-            &draft.export_expression);
   wide.Add(
       {.letter = 't',
        .name = "time",
@@ -205,6 +250,13 @@ void AddLifeOptions(JobWide& wide, Draft& draft) {
              if (value.empty()) return Status::Ok();
              return Store(ParseNumber(value, {1, 86400}), &draft.spec.immediate_s);
            });
+}
+
+void AddLifeOptions(JobWide& wide, Draft& draft) {
+  wide.Text('D', "chdir", "DIRECTORY", "working directory of the tasks (default: the present one)",
+            &draft.chdir);
+  wide.Text(0, "export", "VARIABLES", "ALL, NONE, or names as in A,B=value (default: ALL)",
+            &draft.export_expression);
   wide.Add(
       {.letter = 'K',
        .name = "kill-on-bad-exit",
@@ -237,12 +289,7 @@ void AddLifeOptions(JobWide& wide, Draft& draft) {
   wide.Flag(0, "oversubscribe", "allow more tasks than cores", &draft.spec.oversubscribe);
 }
 
-void AddJobOptions(OptionParser& parser, Draft& draft) {
-  JobWide wide(parser, draft);
-  AddStdioOptions(wide, draft);
-  AddLifeOptions(wide, draft);
-  wide.Flag('d', "detach", "queue the job and return; output goes to msa-<job>.out unless --output is given",
-            &draft.request.detach);
+void AddCallOptions(JobWide& wide, Draft& draft) {
   wide.Add({.letter = 'v', .name = "verbose", .help = "say what happens; twice: more"},
            [&draft](std::string_view) {
              draft.request.verbose += 1;
@@ -253,12 +300,38 @@ void AddJobOptions(OptionParser& parser, Draft& draft) {
             &draft.request.dir);
 }
 
-OptionParser MakeParser(Draft& draft) {
-  OptionParser parser("msactl run", std::string(kUsage), std::string(kSummary));
+void AddAllocOptions(OptionParser& parser, Draft& draft) {
+  JobWide wide(parser, draft);
+  AddQueueOptions(wide, draft);
+  wide.Flag(0, "oversubscribe", "allow more tasks than cores", &draft.spec.oversubscribe);
+  wide.Flag(0, "no-shell", "run no command: the nodes are held until 'msactl job cancel'",
+            &draft.request.no_shell);
+  AddCallOptions(wide, draft);
+}
+
+void AddJobOptions(OptionParser& parser, Draft& draft) {
+  JobWide wide(parser, draft);
+  AddStdioOptions(wide, draft);
+  AddQueueOptions(wide, draft);
+  AddLifeOptions(wide, draft);
+  wide.Flag('d', "detach", "queue the job and return; output goes to msa-<job>.out unless --output is given",
+            &draft.request.detach);
+  AddCallOptions(wide, draft);
+}
+
+OptionParser MakeParser(Draft& draft, RunKind kind) {
+  const bool run = kind == RunKind::kRun;
+  OptionParser parser(run ? "msactl run" : "msactl job alloc", std::string(run ? kUsage : kAllocUsage),
+                      std::string(run ? kSummary : kAllocSummary));
   AddComponentOptions(parser, draft);
   AddRefusals(parser);
-  AddJobOptions(parser, draft);
-  parser.Epilogue(std::string(kEpilogue));
+  if (run) {
+    AddStepOptions(parser, draft);
+    AddJobOptions(parser, draft);
+  } else {
+    AddAllocOptions(parser, draft);
+  }
+  parser.Epilogue(std::string(run ? kEpilogue : kAllocEpilogue));
   return parser;
 }
 
@@ -292,6 +365,24 @@ Status FinishRequest(Draft& draft, const RunSurroundings& surroundings) {
   return Status::Ok();
 }
 
+void AddComponent(Draft& draft) {
+  const ComponentRequest& ask = draft.component.resources;
+  if (ask.memory.value != 0) draft.request.job_only = "--mem";
+  if (ask.gpus_per_node != 0) draft.request.job_only = "--gpus-per-node";
+  draft.request.het_groups.push_back(draft.het_groups);
+  draft.spec.components.push_back(std::move(draft.component));
+}
+
+Status FinishAlloc(Draft& draft) {
+  draft.spec.mode = wire::JobMode::kAlloc;
+  const std::vector<std::string>& command = draft.spec.components.back().argv;
+  if (draft.request.no_shell && !command.empty())
+    return Status(Code::kInvalidArgument, "--no-shell runs no command; leave one of them out");
+  if (draft.spec.name.empty())
+    draft.spec.name = command.empty() ? "shell" : command[0].substr(command[0].rfind('/') + 1);
+  return Status::Ok();
+}
+
 }  // namespace
 
 std::vector<std::vector<std::string>> SplitComponents(const std::vector<std::string>& args) {
@@ -306,15 +397,18 @@ std::vector<std::vector<std::string>> SplitComponents(const std::vector<std::str
   return out;
 }
 
-Result<RunRequest> ParseRun(const std::vector<std::string>& args, const RunSurroundings& surroundings) {
+Result<RunRequest> ParseRun(const std::vector<std::string>& args, const RunSurroundings& surroundings,
+                            RunKind kind) {
   Draft draft;
-  OptionParser parser = MakeParser(draft);
+  OptionParser parser = MakeParser(draft, kind);
   const auto parts = SplitComponents(args);
+  std::size_t words = 0;  // read, separators included
   if (parts.size() > kMaxComponents)
     return Error(Code::kInvalidArgument, "{} components; at most {} are possible, join some of them",
                  parts.size(), kMaxComponents);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     draft.component = {};
+    draft.het_groups.clear();
     draft.job_wide.clear();
     Result<std::vector<std::string>> argv = parser.Parse(parts[i], Operands::kEndOptions);
     if (!argv.ok() && parts.size() > 1) return argv.status().WithContext(fmt::format("component {}", i));
@@ -327,21 +421,31 @@ Result<RunRequest> ParseRun(const std::vector<std::string>& args, const RunSurro
       return Error(Code::kInvalidArgument,
                    "component {}: {} belongs to the whole job; put it before the first ':'", i,
                    draft.job_wide);
-    if (argv->empty() || argv->front().empty()) {
+    words += parts[i].size() + 1;
+    if (kind == RunKind::kRun && (argv->empty() || argv->front().empty())) {
       const std::string where = parts.size() == 1 ? "" : fmt::format("component {}: ", i);
       return Error(Code::kInvalidArgument, "{}no program was given; expected: msactl run {}", where, kUsage);
     }
     draft.component.argv = *std::move(argv);
-    draft.spec.components.push_back(std::move(draft.component));
+    AddComponent(draft);
+    if (kind == RunKind::kAlloc && !draft.spec.components.back().argv.empty()) {
+      // All that follows is the command's, a ':' too.
+      if (words <= args.size())
+        draft.spec.components.back().argv.insert(draft.spec.components.back().argv.end(),
+                                                 args.begin() + static_cast<std::ptrdiff_t>(words) - 1,
+                                                 args.end());
+      break;
+    }
   }
   MSA_RETURN_IF_ERROR(FinishRequest(draft, surroundings));
+  if (kind == RunKind::kAlloc) MSA_RETURN_IF_ERROR(FinishAlloc(draft));
   draft.request.spec = std::move(draft.spec);
   return std::move(draft.request);
 }
 
-std::string RunHelp() {
+std::string RunHelp(RunKind kind) {
   Draft draft;
-  return MakeParser(draft).Help();
+  return MakeParser(draft, kind).Help();
 }
 
 }  // namespace msa::cli

@@ -16,8 +16,16 @@ struct RunSurroundings {
   std::vector<std::string> env;  // "K=V"
 };
 
+enum class RunKind { kRun, kAlloc };
+
 struct RunRequest {
-  JobSpec spec;
+  JobSpec spec;  // of an allocation: the last component's argv is the command, if there is one
+  // Of a step inside a job: for each component of `spec` those of the job (--het-group); empty: not said.
+  std::vector<std::vector<std::uint32_t>> het_groups;
+  JobId job;             // --job; 0: not given
+  bool overlap = false;  // --overlap
+  std::string job_only;  // an option that was used and that a step cannot have: "--mem"; empty: none
+  bool no_shell = false;
   std::string dir;  // --dir
   bool detach = false;
   bool help_asked = false;  // nothing else is filled in then
@@ -26,10 +34,11 @@ struct RunRequest {
 };
 
 // kInvalidArgument: the first thing that is wrong, with value and remedy. Pure; any thread.
-Result<RunRequest> ParseRun(const std::vector<std::string>& args, const RunSurroundings& surroundings);
+Result<RunRequest> ParseRun(const std::vector<std::string>& args, const RunSurroundings& surroundings,
+                            RunKind kind = RunKind::kRun);
 
-// The text of `msactl run --help`.
-std::string RunHelp();
+// The text of `msactl run --help` and `msactl job alloc --help`.
+std::string RunHelp(RunKind kind = RunKind::kRun);
 
 // Splits at words that are ":"; a backslash keeps one as it is ("\:" is the argument ":").
 std::vector<std::vector<std::string>> SplitComponents(const std::vector<std::string>& args);

@@ -70,10 +70,17 @@ void AttachSession::Connect() {
       AttachLink::Handlers{.on_frame = [this](const wire::Frame& frame) { OnFrame(frame); },
                            .on_end = [this](const Status& status) { OnLinkEnd(status); },
                            .on_sent = {}});
+  const bool wants_stdin = options_.wants_stdin && !input_.closed();
+  if (options_.step) {
+    wire::StepOpen open = *options_.step;
+    open.acked = received_;
+    open.wants_stdin = wants_stdin;
+    return link_->Open(target_.job, target_.incarnation, open);
+  }
   wire::AttachOpen open;
   open.owner = options_.owner;
   open.acked = received_;
-  open.wants_stdin = options_.wants_stdin && !input_.closed();
+  open.wants_stdin = wants_stdin;
   link_->Open(target_.job, target_.incarnation, open);
 }
 
@@ -116,6 +123,10 @@ void AttachSession::OnFrame(const wire::Frame& frame) {
       break;
     case wire::InputAck::kType:
       if (auto ack = wire::Decode<wire::InputAck>(frame.payload); ack.ok()) OnInputAck(*ack);
+      break;
+    case wire::StepStatus::kType:
+      if (auto step = wire::Decode<wire::StepStatus>(frame.payload); step.ok() && handlers_.on_step)
+        handlers_.on_step(*step);
       break;
     case wire::SessionEnd::kType:
       if (auto end = wire::Decode<wire::SessionEnd>(frame.payload); end.ok()) OnSessionEnd(*std::move(end));

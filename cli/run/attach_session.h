@@ -21,7 +21,8 @@ namespace msa::cli {
 class AttachSession {
  public:
   struct Options {
-    bool owner = false;  // of the job: acknowledges output, sends input
+    bool owner = false;                  // of the job or the step: acknowledges output, sends input
+    std::optional<wire::StepOpen> step;  // the session is that of a step inside the job
     bool wants_stdin = false;
     bool label = false;
     std::uint32_t tasks = 0;  // of the step, 0: not known
@@ -34,6 +35,8 @@ class AttachSession {
     std::function<void(Status)> on_lost;
     // A descriptor takes no more output.
     std::function<void(Status why, bool broken_pipe)> on_output_failed;
+    // Of a step: it waits, or runs.
+    std::function<void(const wire::StepStatus&)> on_step = {};
   };
   AttachSession(EventLoop& loop, Options options, Handlers handlers);
   ~AttachSession();
@@ -55,7 +58,7 @@ class AttachSession {
   bool HasSaid(const std::string& text) const;
   // Notices are dropped from here on.
   void Hush() noexcept { hushed_ = true; }
-  // To all tasks. False if there is no session.
+  // To all tasks of the job, or of the step, which SIGTERM and SIGKILL end. False if there is no session.
   bool Signal(int signal);
   // The job daemon has answered in the present session.
   bool joined() const noexcept { return joined_; }

@@ -33,6 +33,8 @@ constexpr Millis kLastAckWait{250};
 constexpr Millis kDrainStep{1};
 constexpr int kBrokenPipeCode = 128 + SIGPIPE;
 constexpr int kInterruptCode = 128 + SIGINT;
+// A step whose end nobody can tell any more: the job daemon is gone.
+constexpr int kLauncherCode = 125;
 
 // 0 if the controller decides.
 std::uint32_t TaskCount(const JobSpec& spec) {
@@ -57,7 +59,8 @@ Result<int> RunSession::Run() {
     MSA_ASSIGN_OR_RETURN(token_, MakeToken());
   }
   AttachSession::Options attach;
-  attach.owner = owner();
+  attach.owner = owner() || is_step();
+  attach.step = options_.step;
   attach.wants_stdin = options_.wants_stdin;
   attach.label = options_.label;
   attach.patience = options_.patience;
@@ -67,7 +70,8 @@ Result<int> RunSession::Run() {
       AttachSession::Handlers{
           .on_end = [this](const wire::SessionEnd& end) { OnSessionEnd(end); },
           .on_lost = [this](const Status& why) { OnSessionLost(why); },
-          .on_output_failed = [this](const Status& why, bool pipe) { OnOutputFailed(why, pipe); }});
+          .on_output_failed = [this](const Status& why, bool pipe) { OnOutputFailed(why, pipe); },
+          .on_step = [this](const wire::StepStatus& status) { OnStep(status); }});
   Connect();
   MSA_RETURN_IF_ERROR(loop_.Run());
   if (failure_) return *failure_;
@@ -75,6 +79,10 @@ Result<int> RunSession::Run() {
 }
 
 std::string RunSession::JobName() const { return job_ ? fmt::format("job {}", job_->id) : "the job"; }
+
+std::string RunSession::Subject() const {
+  return step_status_ ? fmt::format("step {} of {}", step_status_->step, JobName()) : JobName();
+}
 
 // ---- the controller
 
@@ -99,13 +107,16 @@ void RunSession::OnControllerAway(const Status& why) {
   if (leaving_ || final_) return CheckFinished();
   if (cancel_wanted_ && !job_) return Leave(*forced_code_);
   const bool worth_waiting = known || IsSupervised(options_.endpoint);
+  // A step that runs, or a command beside an allocation, needs no controller.
+  const bool patient = (is_step() && attach_->joined()) || (command_ && !command_code_);
   const SteadyTime now = SteadyNow();
   if (!away_since_) away_since_ = now;
-  if (why.code() != Code::kUnavailable || !worth_waiting || now - *away_since_ >= options_.patience) {
+  if (!patient &&
+      (why.code() != Code::kUnavailable || !worth_waiting || now - *away_since_ >= options_.patience)) {
     failure_ = job_ ? why.WithContext(JobName() + " is left alone") : why;
     return loop_.Stop();
   }
-  if (!said_away_ && backoff_ >= kFirstBackoff * 4) {
+  if (!said_away_ && !patient && backoff_ >= kFirstBackoff * 4) {
     said_away_ = true;
     Inform(fmt::format("the controller is away; {}connecting again for up to {}",
                        job_ ? JobName() + " goes on, " : "", ShowDuration(options_.patience)));
@@ -143,8 +154,10 @@ void RunSession::OnEvent(const JobEvent& event) {
   } else {
     OnPlaced(event);
   }
+  if (command_code_ && !event.final) SendGiveBack();
   if (event.final) {
     final_ = true;
+    if (granted_ && owner()) return command_code_ ? Leave(*command_code_) : OnAllocationOver();
     CheckFinished();
   }
 }
@@ -168,6 +181,10 @@ void RunSession::OnPlaced(const JobEvent& event) {
     Inform(fmt::format("{}: {} on {}, head {}", JobName(), Count(event.job.tasks, "task"),
                        CompressHostList(nodes), event.head_node));
   }
+  if (is_allocation()) {
+    if (event.job.state == JobState::kRunning) OnGranted();
+    return;
+  }
   if (event.attach_address.empty() || lost_) return;
   attached_ = true;
   attach_->SetTarget({event.attach_address, event.job.id, event.job.incarnation});
@@ -178,7 +195,8 @@ void RunSession::OnPlaced(const JobEvent& event) {
 void RunSession::OnSignal(int signal) {
   // The reader of our output is slow, and somebody wants the prompt back.
   if (leaving_) return loop_.Stop();
-  if (!owner()) {
+  if (command_ && !command_code_) return OnCommandSignal(signal);
+  if (!owner() && !is_step() && !options_.until_granted) {
     if (signal == SIGTSTP) return StopSelf();
     if (signal == SIGCONT) return;
     Inform(fmt::format("detached from {}, which goes on", JobName()));
@@ -219,7 +237,8 @@ void RunSession::OnInterrupt() {
   if (waiting() || again) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
   last_interrupt_ = now;
   if (!attach_->Signal(SIGINT)) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
-  Say(fmt::format("SIGINT sent to the tasks of {}; press Ctrl-C again within 5 s to end the job", JobName()));
+  Say(fmt::format("SIGINT sent to the tasks of {}; press Ctrl-C again within 5 s to end the {}", Subject(),
+                  is_step() ? "step" : "job"));
 }
 
 void RunSession::Cancel(const std::string& reason, Grace grace, int exit_code) {
@@ -229,7 +248,7 @@ void RunSession::Cancel(const std::string& reason, Grace grace, int exit_code) {
   if (!forced_code_) forced_code_ = exit_code;
   if (!std::exchange(cancel_wanted_, true)) {
     loop_.After(kCancelWait, [this] {
-      Inform(fmt::format("{} has not ended yet; see 'msactl job show'", JobName()));
+      Inform(fmt::format("{} has not ended yet; see 'msactl job show'", Subject()));
       Leave(*forced_code_);
     });
   }
@@ -239,6 +258,11 @@ void RunSession::Cancel(const std::string& reason, Grace grace, int exit_code) {
 }
 
 void RunSession::SendCancel() {
+  if (is_step()) {
+    // The head of the job ends it, with SIGKILL after a while.
+    if (!attach_->Signal(cancel_grace_ == Grace::kNo ? SIGKILL : SIGTERM)) Leave(*forced_code_);
+    return;
+  }
   if (!link_open_) {
     // The controller is away: the job's own daemon is not.
     attach_->Signal(cancel_grace_ == Grace::kNo ? SIGKILL : SIGTERM);
@@ -251,15 +275,95 @@ void RunSession::SendCancel() {
 }
 
 void RunSession::OnOutputFailed(const Status& why, bool broken_pipe) {
-  if (!owner()) return Leave(broken_pipe ? kBrokenPipeCode : 1);
+  if (!owner() && !is_step()) return Leave(broken_pipe ? kBrokenPipeCode : 1);
   if (broken_pipe) {
     silent_end_ = true;
     attach_->Hush();
     return Cancel("the reader of its output has gone", Grace::kNo, kBrokenPipeCode);
   }
-  Say(fmt::format("{}; {} is cancelled", why.message(), JobName()));
+  Say(fmt::format("{}; {} is cancelled", why.message(), Subject()));
   silent_end_ = true;
   Cancel(why.message(), Grace::kNo, 1);
+}
+
+// ---- a step inside a job
+
+void RunSession::OnStep(const wire::StepStatus& status) {
+  step_status_ = status;
+  if (status.running) {
+    if (std::exchange(step_running_, true)) return;
+    if (step_timer_) loop_.Cancel(*std::exchange(step_timer_, std::nullopt));
+    if (said_step_waits_) Inform(Subject() + " has started");
+    return;
+  }
+  if (step_timer_ || said_step_waits_) return;
+  step_timer_ = loop_.After(kQueueNotice, [this] {
+    step_timer_.reset();
+    if (step_running_ || cancel_wanted_) return;
+    said_step_waits_ = true;
+    Inform(fmt::format("{} waits: {}", Subject(), step_status_->reason));
+  });
+}
+
+// ---- an allocation
+
+void RunSession::OnGranted() {
+  if (std::exchange(granted_, true)) return;
+  std::vector<std::string> nodes;
+  for (const AllocationInfo& allocation : job_->allocations)
+    if (std::find(nodes.begin(), nodes.end(), allocation.node) == nodes.end())
+      nodes.push_back(allocation.node);
+  Inform(fmt::format("granted {} (nodes {})", JobName(), CompressHostList(nodes)));
+  if (!owner()) return Leave(0);
+  auto command = AllocCommand::Start(loop_, options_.command, AllocVariables(*job_, options_.endpoint),
+                                     [this](int code) { OnCommandEnd(code); });
+  if (command.ok()) {
+    command_ = std::move(*command);
+    return;
+  }
+  Say(command.status().message());
+  OnCommandEnd(126);
+}
+
+// The terminal gives Ctrl-C and the like to the command itself.
+void RunSession::OnCommandSignal(int signal) {
+  if (signal == SIGINT || signal == SIGQUIT || signal == SIGCONT) return;
+  if (signal == SIGTSTP) return StopSelf();
+  command_->Signal(signal);
+}
+
+void RunSession::OnCommandEnd(int exit_code) {
+  command_code_ = exit_code;
+  if (final_) {
+    // Whatever the command made of it: its nodes were taken away.
+    const bool lost = exit_code == 0 && job_->state != JobState::kCompleted;
+    return Leave(lost ? 1 : exit_code);
+  }
+  loop_.After(kCancelWait, [this] {
+    Inform(fmt::format("{} has not ended yet; see 'msactl job show'", JobName()));
+    Leave(*command_code_);
+  });
+  SendGiveBack();
+}
+
+void RunSession::SendGiveBack() {
+  if (!link_open_ || std::exchange(give_back_sent_, true)) return;
+  link_->GiveBack(job_->id, *command_code_, [this](const Status& status) {
+    if (status.code() == Code::kUnavailable) {
+      give_back_sent_ = false;  // with the next event of a controller that is back
+      return;
+    }
+    if (status.ok() || final_) return;  // with the final event
+    Inform(status.message());
+    Leave(*command_code_);
+  });
+}
+
+void RunSession::OnAllocationOver() {
+  const std::string& why = job_->exit_message.empty() ? job_->reason : job_->exit_message;
+  Say(fmt::format("{} has ended ({}{}{}); no more steps can run in it", JobName(), StateName(job_->state),
+                  why.empty() ? "" : ": ", why));
+  if (options_.command.empty()) command_->Signal(SIGHUP);
 }
 
 // ---- the end
@@ -277,7 +381,9 @@ void RunSession::OnSessionLost(const Status& why) {
 
 void RunSession::CheckFinished() {
   if (finishing_ || leaving_) return;
+  if (granted_) return;  // the end of its command ends an allocation's
   const bool output_done = end_ || lost_ || !attached_;
+  if (is_step() && end_) return Finish();
   if (final_ && output_done) {
     // A job that never started may have a reason that only the stream's status tells.
     if (stream_over_ || job_->started_at_ms != 0) return Finish();
@@ -298,6 +404,9 @@ void RunSession::FinishAfter(Millis delay) {
 }
 
 int RunSession::JobExitCode() const {
+  if (is_step() && end_ && end_->refusal != 0) return end_->refusal;
+  if (is_step() && !end_) return kLauncherCode;
+  if (is_step()) return end_->exit_code == 0 && end_->state != JobState::kCompleted ? 1 : end_->exit_code;
   const JobState state = final_ ? job_->state : end_->state;
   const int code = final_ ? job_->exit_code : end_->exit_code;
   // A job that did not complete is never a success, whatever its tasks returned.
@@ -319,7 +428,7 @@ std::string RunSession::EndText() const {
 
 void RunSession::Finish() {
   if (std::exchange(finishing_, true)) return;
-  const bool never_started = final_ && job_->started_at_ms == 0 && !end_;
+  const bool never_started = final_ && job_->started_at_ms == 0 && !end_ && !is_step();
   if (never_started && !stream_end_.ok() && stream_end_.code() != Code::kCancelled && !forced_code_) {
     failure_ = stream_end_;
     return loop_.Stop();

@@ -8,20 +8,27 @@
 
 #include "client/endpoint.h"
 #include "client/streams.h"
+#include "run/alloc_command.h"
 #include "run/attach_session.h"
 #include "run/signal_watch.h"
 
 namespace msa::cli {
 
-// A job before the user's eyes: `msactl run`, which owns it, or `msactl job attach`, which looks on. Lives
-// through restarts of the controller and of the node daemon. One thread, the loop's; the loop lives as long
+// A job before the user's eyes: `msactl run`, which owns it or a step inside it, `msactl job alloc`, which
+// owns it and runs a command beside it, or `msactl job attach`, which looks on. Lives through restarts of the
+// controller and of the node daemon. One thread, the loop's; the loop lives as long
 // as the process.
 class RunSession {
  public:
   struct Options {
     Endpoint endpoint;
-    std::optional<JobSpec> spec;  // of a job to be run, and owned
-    JobId watch;                  // else: the job to look at
+    std::optional<JobSpec> spec;         // of a job to be run, and owned
+    JobId watch;                         // else: the job to look at, or
+    std::optional<wire::StepOpen> step;  // to run this step in
+    // Of an allocation: what runs once it is granted; empty: the user's shell.
+    std::vector<std::string> command;
+    bool until_granted =
+        false;  // an allocation that is looked at: done when it is granted; Ctrl-C cancels it
     bool label = false;
     bool wants_stdin = false;
     bool quiet = false;
@@ -39,8 +46,15 @@ class RunSession {
 
  private:
   bool owner() const noexcept { return options_.spec.has_value(); }
-  bool waiting() const noexcept { return !job_ || job_->state == JobState::kPending; }
+  bool is_step() const noexcept { return options_.step.has_value(); }
+  bool is_allocation() const noexcept {
+    return options_.until_granted || (owner() && options_.spec->mode == wire::JobMode::kAlloc);
+  }
+  bool waiting() const noexcept {
+    return !job_ || job_->state == JobState::kPending || (is_step() && !step_running_);
+  }
   std::string JobName() const;
+  std::string Subject() const;  // the job, or the step in it
 
   void Connect();
   void OnEvent(const JobEvent& event);
@@ -58,6 +72,14 @@ class RunSession {
   void SendCancel();
   void OnOutputFailed(const Status& why, bool broken_pipe);
 
+  // An allocation.
+  void OnGranted();
+  void OnCommandSignal(int signal);
+  void OnCommandEnd(int exit_code);
+  void SendGiveBack();
+  void OnAllocationOver();
+
+  void OnStep(const wire::StepStatus& status);
   void OnSessionEnd(const wire::SessionEnd& end);
   void OnSessionLost(const Status& why);
   // Ends the session if nothing is to be waited for any more.
@@ -89,6 +111,15 @@ class RunSession {
   bool attached_ = false;  // a session was asked for
   bool lost_ = false;      // and cannot be had any more
   std::optional<wire::SessionEnd> end_;
+
+  std::optional<wire::StepStatus> step_status_;
+  bool step_running_ = false;
+  bool said_step_waits_ = false;
+  std::optional<TimerId> step_timer_;
+  std::unique_ptr<AllocCommand> command_;
+  bool granted_ = false;
+  std::optional<int> command_code_;
+  bool give_back_sent_ = false;
 
   bool said_queued_ = false;
   bool said_placed_ = false;
