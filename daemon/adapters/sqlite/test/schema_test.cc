@@ -147,6 +147,21 @@ TEST_F(SchemaTest, AGrantOfVersionOneKeepsItsContent) {
   EXPECT_TRUE(job.HoldsShareOf(GrantId(1)));
 }
 
+TEST_F(SchemaTest, AStoreOfTheFirstBuildOfVersionTwoIsReadAsItIs) {
+  Make("schema2.sql");
+  const StoredState now = Load();
+  EXPECT_EQ(told_, "");
+  std::filesystem::remove(path_);
+  Make("schema1.sql");
+  const StoredState before = Load();
+  ASSERT_EQ(now.jobs.size(), 6u);
+  ASSERT_EQ(before.jobs.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(wire::Encode(now.jobs[i]), wire::Encode(before.jobs[i])) << "job " << i + 1;
+  ASSERT_EQ(now.grants.size(), 1u);
+  EXPECT_EQ(wire::Encode(now.grants[0]), wire::Encode(before.grants[0]));
+}
+
 TEST_F(SchemaTest, AStoreIsBroughtUpToDateOnce) {
   Make("schema1.sql");
   (void)Load();
