@@ -8,6 +8,7 @@
 #include "msa/topology/suggest.h"
 
 #include "commands/print.h"
+#include "commands/submit_file.h"
 
 namespace msa::cli {
 namespace {
@@ -18,6 +19,7 @@ constexpr Command kCommands[] = {
     {"cluster", "status", "its daemons: pid, up since, restarts, memory", &ClusterStatus},
     {"cluster", "logs", "what its daemons logged", &ClusterLogs},
     {"job", "run", "run programs on one or more modules and wait", &JobRun},
+    {"job", "submit", "queue the jobs that a file holds, one a line", &JobSubmit},
     {"job", "list", "jobs that wait or run", &JobList},
     {"job", "show", "all of one job", &JobShow},
     {"job", "cancel", "end jobs", &JobCancel},
@@ -39,6 +41,7 @@ constexpr Command kCommands[] = {
     {"completion", "fish", "the same for fish", &CompletionFish},
     {"version", "", "version of msactl", &Version},
     {"run", "", "alias of 'job run'", &JobRun},
+    {"submit", "", "alias of 'job submit'", &JobSubmit},
     {"ps", "", "alias of 'job list'", &JobList},
 };
 // Run by `cluster up` and by shells, not by people.
