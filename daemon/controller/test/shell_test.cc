@@ -208,6 +208,27 @@ TEST_F(ShellTest, AGroupOfSubmissionsHasALimit) {
   EXPECT_EQ(controller_.System().jobs_pending, 1500u);
 }
 
+TEST_F(ShellTest, ReportsThatCameTogetherShareACommitWithOneRecordOfEachJob) {
+  Register();
+  std::vector<JobId> jobs;
+  for (const char* token : {"a", "b"}) Submit(token, [&](const Status&, JobId id) { jobs.push_back(id); });
+  Settle();
+  ASSERT_EQ(sent_.started.size(), 2u);
+  const int before = store_.commits;
+  for (const JobId job : jobs) {
+    shell_.Handle(event::FromJobd{"cn0", job, Incarnation(1), wire::JobStarted{}});
+    shell_.Handle(event::FromJobd{
+        "cn0", job, Incarnation(1),
+        wire::JobExit{.job = job, .incarnation = Incarnation(1), .state = JobState::kCompleted}});
+  }
+  EXPECT_EQ(store_.commits, before);
+  EXPECT_TRUE(sent_.to_jobd.empty()) << "an end was acknowledged before it was on disk";
+  ASSERT_TRUE(SettleUntil([&] { return sent_.to_jobd.size() == 2; }));
+  EXPECT_EQ(store_.commits, before + 1);
+  EXPECT_EQ(store_.last, 2u);
+  for (const JobId job : jobs) EXPECT_EQ(controller_.GetJob(job)->record->state, JobState::kCompleted);
+}
+
 TEST_F(ShellTest, AnEndThatCouldNotBeWrittenKeepsTheTimeWhenItCame) {
   Register();
   JobId job;
