@@ -40,6 +40,7 @@ struct SubmitDraft {
   std::string export_expression = "ALL";
   std::string propagate = "ALL";
   std::string wrap;
+  std::string from_file;
   bool verbose = false;
   SubmitRequest request;
   Instant now;

@@ -105,6 +105,23 @@ Result<JobSpec> FinishSpec(SubmitDraft& draft, const SubmitCall& call,
   return spec;
 }
 
+// A file of submissions holds the options of each of its jobs.
+Status CheckFromFile(const SubmitCall& call, const Words& rest) {
+  if (!rest.empty())
+    return Error(Code::kInvalidArgument, "--from {} holds the jobs, '{}' is one too; leave one of them out",
+                 call.from, rest[0]);
+  const Words& words = call.components[0];
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    if (name == "--parsable") continue;
+    if (name != "--from" && name != "--dir")
+      return Error(Code::kInvalidArgument, "'{}' stands beside --from; write it into the lines of {}",
+                   words[i], call.from);
+    if (name == words[i]) ++i;
+  }
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<SubmitCall> ReadSubmitCall(const Words& args) {
@@ -123,6 +140,13 @@ Result<SubmitCall> ReadSubmitCall(const Words& args) {
     rest.erase(rest.begin());
     draft.NextComponent();
     if (draft.at >= kMaxComponents) return TooMany();
+  }
+  call.from = draft.from_file;
+  call.dir = draft.request.dir;
+  call.parsable = draft.request.parsable;
+  if (!call.from.empty()) {
+    MSA_RETURN_IF_ERROR(CheckFromFile(call, rest));
+    return call;
   }
   call.wrap = draft.wrap;
   if (!draft.wrap.empty() && !rest.empty())

@@ -24,7 +24,10 @@ struct SubmitCall {
   std::vector<std::vector<std::string>> components;  // options, as they were typed
   std::string script;                                // "" or "-": standard input
   std::vector<std::string> script_args;
-  std::string wrap;         // --wrap; then there is no script
+  std::string wrap;  // --wrap; then there is no script
+  std::string from;  // --from; then there is neither, and of the options --dir and --parsable alone
+  std::string dir;   // likewise
+  bool parsable = false;
   bool help_asked = false;  // nothing else is filled in then
 };
 // kInvalidArgument: the first thing that is wrong, with value and remedy. Pure; any thread.

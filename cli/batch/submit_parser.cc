@@ -321,6 +321,11 @@ void AddCall(JobWide& wide, SubmitDraft& draft) {
   };
   wide.Value({.name = "wrap", .value_name = "COMMAND", .help = "a command line instead of a script"},
              only_here(&draft.wrap));
+  wide.Value({.name = "from",
+              .value_name = "FILE",
+              .help = "queue a job for each line of FILE ('-': standard input): options and program of "
+                      "'msactl run', quoted as in a shell"},
+             only_here(&draft.from_file));
   wide.Value({.name = "dir",
               .value_name = "DIR",
               .help = "directory of the local system (default: MSA_DIR, else the user's own)"},

@@ -14,6 +14,7 @@
 #include "commands/job_waiter.h"
 #include "commands/launch.h"
 #include "commands/print.h"
+#include "commands/submit_file.h"
 #include "options/resource_limits.h"
 
 namespace msa::cli {
@@ -62,6 +63,7 @@ Result<int> JobSubmit(const Args& args) {
     MSA_RETURN_IF_ERROR(Print(SubmitHelp()));
     return 0;
   }
+  if (!call.from.empty()) return SubmitFile({.file = call.from, .dir = call.dir, .parsable = call.parsable});
   MSA_ASSIGN_OR_RETURN(const Script script, ReadScript(call));
   MSA_ASSIGN_OR_RETURN(std::string cwd, WorkingDirectory());
   MSA_ASSIGN_OR_RETURN(const SubmitRequest request,

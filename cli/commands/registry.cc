@@ -8,6 +8,7 @@
 #include "msa/topology/suggest.h"
 
 #include "commands/print.h"
+#include "commands/submit_file.h"
 
 namespace msa::cli {
 namespace {
@@ -19,7 +20,7 @@ constexpr Command kCommands[] = {
     {"cluster", "logs", "what its daemons logged", &ClusterLogs},
     {"job", "run", "run programs on one or more modules and wait", &JobRun},
     {"job", "alloc", "wait for nodes and run a command, or a shell, beside them", &JobAlloc},
-    {"job", "submit", "queue a batch script", &JobSubmit},
+    {"job", "submit", "queue a batch script, or the jobs that a file holds", &JobSubmit},
     {"job", "list", "jobs that wait or run", &JobList},
     {"job", "history", "jobs that have ended", &JobHistory},
     {"job", "show", "all of one job", &JobShow},

@@ -355,11 +355,15 @@ Status FinishRequest(Draft& draft, const RunSurroundings& surroundings) {
     if (spec.stdio.out.empty()) spec.stdio.out = "msa-%j.out";
     if (spec.stdio.in.empty()) spec.stdio.in = "none";
     if (spec.stdio.label)
-      return Status(Code::kInvalidArgument,
-                    "--label needs the output here, --detach sends it to a file; leave one of them out");
+      return Status(
+          Code::kInvalidArgument,
+          "--label needs the output here, that of a job with --detach or from a file of submissions goes to "
+          "a file; leave it out");
     if (spec.immediate_s != 0)
-      return Status(Code::kInvalidArgument,
-                    "--immediate waits for the start, --detach does not wait; leave one of them out");
+      return Status(
+          Code::kInvalidArgument,
+          "--immediate waits for the start; with --detach or from a file of submissions nobody waits; leave "
+          "it out");
   }
   CompleteFiles(spec.stdio, spec.cwd);
   return Status::Ok();
@@ -400,6 +404,7 @@ std::vector<std::vector<std::string>> SplitComponents(const std::vector<std::str
 Result<RunRequest> ParseRun(const std::vector<std::string>& args, const RunSurroundings& surroundings,
                             RunKind kind) {
   Draft draft;
+  draft.request.detach = surroundings.queued;
   OptionParser parser = MakeParser(draft, kind);
   const auto parts = SplitComponents(args);
   std::size_t words = 0;  // read, separators included

@@ -14,6 +14,7 @@ namespace msa::cli {
 struct RunSurroundings {
   std::string cwd;               // absolute
   std::vector<std::string> env;  // "K=V"
+  bool queued = false;           // nobody waits for the job, as with --detach
 };
 
 enum class RunKind { kRun, kAlloc };

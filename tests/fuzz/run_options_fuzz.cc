@@ -6,14 +6,30 @@
 #include <string_view>
 #include <vector>
 
+#include "options/command_line.h"
 #include "options/run_options.h"
 #include "options/values.h"
+
+// Words that were split come out the same when each stands in quotes.
+static void CheckQuoted(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    line += " '";
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  const auto again = msa::cli::SplitCommandLine(line);
+  if (!again.ok() || *again != words) std::abort();
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::vector<std::string> words;
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
+    const auto split = msa::cli::SplitCommandLine(line);
+    if (!split.ok() && split.status().code() != msa::Code::kInvalidArgument) std::abort();
+    if (split.ok()) CheckQuoted(*split);
     words.emplace_back(line);
     rest.remove_prefix(line.size() < rest.size() ? line.size() + 1 : rest.size());
   }

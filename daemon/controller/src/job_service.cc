@@ -9,8 +9,8 @@
 #include "msa/adapters/grpc/unary_internal.h"
 #include "msa/v1/job.grpc.pb.h"
 
-#include "secret.h"
 #include "services.h"
+#include "submit_many_service.h"
 
 namespace msa {
 namespace {
@@ -40,24 +40,14 @@ struct Viewer {
   Shell::WatchId watch = 0;
 };
 
-Result<event::Submit> SubmissionOf(const v1::SubmitRequest& request) {
-  v1::SubmitRequest copy = request;  // gRPC keeps its own until the call ends
-  MSA_ASSIGN_OR_RETURN(JobSpec spec, JobSpecFromProto(std::move(*copy.mutable_spec())));
-  MSA_ASSIGN_OR_RETURN(std::string secret, MakeSecret());
-  event::Submit out;
-  out.token = std::move(*copy.mutable_submit_token());
-  out.spec = std::move(spec);
-  out.secret = std::move(secret);
-  return out;
-}
-
 class JobService : public RpcService, public v1::JobService::CallbackService {
  public:
-  explicit JobService(RpcEdge& edge) : edge_(edge) {}
+  explicit JobService(RpcEdge& edge) : edge_(edge), intake_(edge), many_(edge, intake_) {}
   grpc::Service* service() override { return this; }
 
   void Stop() override {
     stopped_ = true;
+    many_.Stop();
     for (const auto& viewer : std::exchange(viewers_, {})) {
       viewer->stream->End(
           ToGrpc(Status(Code::kUnavailable, "the controller is going away; the job goes on, connect again")));
@@ -68,24 +58,27 @@ class JobService : public RpcService, public v1::JobService::CallbackService {
                                    v1::SubmitReply* reply) override {
     const Result<UserIdentity> caller = edge_.caller(*context);
     if (!caller.ok()) return Refuse(context, caller.status());
-    Result<event::Submit> submission = SubmissionOf(*request);
+    // gRPC keeps its own request until the call ends.
+    Result<event::Submit> submission = SubmissionOf(v1::SubmitRequest(*request));
     if (!submission.ok()) return Refuse(context, submission.status());
     submission->user = *caller;
     submission->user_name = edge_.users.Of(caller->uid);
-    return RunOnLoop(
-        context, edge_.loop, caller,
-        [this, reply, submission = *std::move(submission)](const UserIdentity&, UnaryCall call) mutable {
-          edge_.shell.Request(std::move(submission), [reply, call](const Status& status, JobId job) {
-            reply->set_job_id(job.value);
-            call.Finish(status);
-          });
-        });
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    intake_.Add(*std::move(submission), [reply, call = UnaryCall(reactor)](const Status& status, JobId job) {
+      reply->set_job_id(job.value);
+      call.Finish(status);
+    });
+    return reactor;
+  }
+
+  SubmitManyCalls::Reactor* SubmitMany(grpc::CallbackServerContext* context) override {
+    return many_.Open(edge_.caller(*context));
   }
 
   EventReactor* Run(grpc::CallbackServerContext* context, const v1::SubmitRequest* request) override {
     const Result<UserIdentity> caller = edge_.caller(*context);
     if (!caller.ok()) return new Refusal(caller.status());
-    Result<event::Submit> submission = SubmissionOf(*request);
+    Result<event::Submit> submission = SubmissionOf(v1::SubmitRequest(*request));
     if (!submission.ok()) return new Refusal(submission.status());
     submission->user = *caller;
     submission->user_name = edge_.users.Of(caller->uid);
@@ -118,9 +111,11 @@ class JobService : public RpcService, public v1::JobService::CallbackService {
     return RunOnLoop(context, edge_.loop, edge_.caller(*context),
                      [this, request, reply](const UserIdentity&, UnaryCall call) {
                        const Result<JobFilter> filter = FilterFromProto(*request);
+                       const JobDetail detail =
+                           request->namespaces() ? JobDetail::kNamespaces : JobDetail::kListed;
                        if (filter.ok()) {
                          for (const JobView& job : edge_.shell.controller().ListJobs(*filter)) {
-                           ToProto(job, JobDetail::kListed, *reply->add_jobs());
+                           ToProto(job, detail, *reply->add_jobs());
                          }
                        }
                        call.Finish(filter.status());
@@ -262,6 +257,8 @@ class JobService : public RpcService, public v1::JobService::CallbackService {
   }
 
   RpcEdge& edge_;
+  SubmitIntake intake_;
+  SubmitManyCalls many_;
   // Loop thread.
   bool stopped_ = false;
   std::set<std::shared_ptr<Viewer>> viewers_;

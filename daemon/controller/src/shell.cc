@@ -22,16 +22,38 @@ constexpr char kGoingAway[] = "the controller is going away; try again";
 template <class T>
 constexpr bool kIsChange = std::is_constructible_v<StoreChange, T>;
 
+// Of several records of one job the last: it is written whole.
 std::vector<StoreChange> ChangesOf(const std::vector<Effect>& effects) {
   std::vector<StoreChange> out;
-  for (const Effect& effect : effects) {
+  std::unordered_map<JobId, std::size_t> last;
+  for (std::size_t i = 0; i < effects.size(); ++i)
+    if (const auto* put = std::get_if<effect::PutJob>(&effects[i])) last[put->record.id] = i;
+  for (std::size_t i = 0; i < effects.size(); ++i) {
+    if (const auto* put = std::get_if<effect::PutJob>(&effects[i]);
+        put != nullptr && last[put->record.id] != i)
+      continue;
     std::visit(
         [&out](const auto& one) {
           if constexpr (kIsChange<std::decay_t<decltype(one)>>) out.emplace_back(one);
         },
-        effect);
+        effects[i]);
   }
   return out;
+}
+
+// One transaction holds so many events at most: a reply waits for the whole of it.
+constexpr std::size_t kMostInACommit = 1024;
+
+bool IsSubmit(const Event& event) { return std::holds_alternative<event::Submit>(event); }
+
+// What a node tells of its tasks is stamped when it came, however long the store could not be written.
+bool IsReport(const Event& event) {
+  return std::holds_alternative<event::FromJobd>(event) || std::holds_alternative<event::JobdGone>(event);
+}
+
+// One behind the other they may be committed together: nobody is answered or told before.
+bool MayShare(const Event& first, const Event& next) {
+  return (IsSubmit(first) && IsSubmit(next)) || (IsReport(first) && IsReport(next));
 }
 
 // Of events that somebody waits for; 0 of others.
@@ -65,50 +87,87 @@ Status Shell::Start() {
 }
 
 void Shell::Handle(Event event) {
+  const bool is_report = IsReport(event);
+  Accept(std::move(event));
+  if (!is_report) return ProcessWaiting();
+  // After what other threads have posted already: the reports among it share a commit.
+  if (std::exchange(reports_posted_, true)) return;
+  loop_.Post([this, alive = alive_] {
+    if (!*alive) return;
+    reports_posted_ = false;
+    ProcessWaiting();
+  });
+}
+
+void Shell::RequestAll(std::vector<Submission> submissions) {
+  for (Submission& one : submissions) {
+    one.submit.reply = Expect(std::move(one.reply));
+    Accept(std::move(one.submit));
+  }
+  ProcessWaiting();
+}
+
+void Shell::Accept(Event event) {
   if (stopped_) {
     Answer(TagOf(event), Status(Code::kUnavailable, kGoingAway), JobId(0));
-    return;
-  }
-  if (held_) {
+  } else if (held_) {
     Hold(std::move(event));
-    return;
+  } else {
+    waiting_.push_back({std::move(event), Now()});
   }
-  waiting_.push_back(std::move(event));
+}
+
+void Shell::ProcessWaiting() {
   if (busy_) return;
   busy_ = true;
-  while (!waiting_.empty() && !held_) {
-    Event next = std::move(waiting_.front());
-    waiting_.pop_front();
-    Process(std::move(next));
-  }
+  while (!waiting_.empty() && !held_) ProcessGroup();
   busy_ = false;
 }
 
-void Shell::Process(Event event) {
-  const bool is_submit = std::holds_alternative<event::Submit>(event);
-  std::vector<Effect> effects = controller_.On(std::move(event), Now());
+std::vector<Effect> Shell::Step(Event event, Instant at) {
+  last_now_ = at;
+  return controller_.On(std::move(event), at);
+}
+
+// The first event that waits, and those behind it that may share its commit.
+void Shell::ProcessGroup() {
+  std::size_t count = 1;
+  while (count < std::min(waiting_.size(), kMostInACommit) &&
+         MayShare(waiting_.front().event, waiting_[count].event))
+    ++count;
+  const bool submits = IsSubmit(waiting_.front().event);
+  std::vector<Effect> effects;
+  for (; count > 0; --count) {
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    const Instant now = Now();
+    const Instant at = IsReport(next.event) ? std::min(now, std::max(next.came, last_now_)) : now;
+    std::vector<Effect> more = Step(std::move(next.event), at);
+    effects.insert(effects.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
   const Status committed = Commit(effects);
   if (committed.ok()) {
-    if (is_submit) (void)Fault("controller.submit.after_commit");
-    Execute(std::move(effects));
-    return;
+    if (submits) (void)Fault("controller.submit.after_commit");
+    return Execute(std::move(effects));
   }
-  if (is_submit) {
-    UndoSubmit(effects, committed);
-    return;
-  }
+  if (submits) return UndoSubmits(effects, committed);
+  HoldBack(std::move(effects), committed);
+}
+
+void Shell::HoldBack(std::vector<Effect> effects, const Status& why) {
   spdlog::error("state cannot be written, trying again each {} ms: {}", options_.commit_retry.count(),
-                committed.ToString());
-  trouble_ = committed;
+                why.ToString());
+  trouble_ = why;
   AnswerUnwritten(effects);
   held_ = std::move(effects);
   retry_timer_ = loop_.After(options_.commit_retry, [this] { RetryCommit(); });
+  for (Waiting& next : std::exchange(waiting_, {})) Hold(std::move(next.event));
 }
 
 void Shell::Hold(Event event) {
   if (std::holds_alternative<event::Cancel>(event)) {
     // A job can be ended however full the disk is: what became of it is written with what is held.
-    std::vector<Effect> effects = controller_.On(std::move(event), Now());
+    std::vector<Effect> effects = Step(std::move(event), Now());
     AnswerUnwritten(effects);
     held_->insert(held_->end(), std::make_move_iterator(effects.begin()),
                   std::make_move_iterator(effects.end()));
@@ -118,7 +177,7 @@ void Shell::Hold(Event event) {
   } else if (auto* beat = std::get_if<event::NodeHeartbeat>(&event)) {
     held_heartbeats_[beat->node] = std::move(*beat);
   } else if (!std::holds_alternative<event::Tick>(event)) {
-    waiting_.push_back(std::move(event));
+    waiting_.push_back({std::move(event), Now()});
   }
 }
 
@@ -149,15 +208,25 @@ Status Shell::Commit(const std::vector<Effect>& effects) {
   return Status::Ok();
 }
 
-void Shell::UndoSubmit(const std::vector<Effect>& effects, const Status& why) {
+void Shell::UndoSubmits(const std::vector<Effect>& effects, const Status& why) {
   const Status told(Code::kResourceExhausted,
                     why.WithContext("the job is not queued, its record cannot be written").message());
-  spdlog::error("submit refused: {}", why.ToString());
+  std::set<JobId> undone;
   for (const Effect& effect : effects) {
-    if (const auto* put = std::get_if<effect::PutJob>(&effect)) controller_.ForgetJob(put->record.id);
+    const auto* put = std::get_if<effect::PutJob>(&effect);
+    if (put == nullptr) continue;
+    controller_.ForgetJob(put->record.id);
+    undone.insert(put->record.id);
   }
+  spdlog::error("{} submissions refused: {}", undone.size(), why.ToString());
   for (const Effect& effect : effects) {
-    if (const auto* reply = std::get_if<effect::Reply>(&effect)) Answer(reply->tag, told, JobId(0));
+    const auto* reply = std::get_if<effect::Reply>(&effect);
+    if (reply == nullptr) continue;
+    // Others were refused for their own reasons, or name a job that was on disk before.
+    if (reply->status.ok() && undone.contains(reply->job))
+      Answer(reply->tag, told, JobId(0));
+    else
+      Answer(reply->tag, reply->status, reply->job);
   }
 }
 
@@ -173,7 +242,8 @@ void Shell::RetryCommit() {
   trouble_ = Status::Ok();
   std::vector<Effect> effects = *std::exchange(held_, std::nullopt);
   // Heartbeats first: no node is taken for dead for the time that this daemon could not listen.
-  for (auto& [node, beat] : std::exchange(held_heartbeats_, {})) waiting_.emplace_front(std::move(beat));
+  for (auto& [node, beat] : std::exchange(held_heartbeats_, {}))
+    waiting_.push_front({std::move(beat), Now()});
   busy_ = true;  // what the effects ask for comes after what waited
   Execute(std::move(effects));
   busy_ = false;
@@ -336,6 +406,7 @@ void Shell::Notify(JobId job) {
 // ----------------------------------------------------------------------------------------------------- links
 
 void Shell::AddLink(const std::string& node, SessionId session, std::shared_ptr<NodeLink> link) {
+  ProcessWaiting();  // what its former session has told, and is answered by
   Link& place = links_[node];
   if (place.link)
     place.link->Close(Error(Code::kAborted, "a newer session of node '{}' replaces this one", node));

@@ -31,7 +31,8 @@ class NodeLink {
 };
 
 // Around the pure Controller: takes events, commits what comes out, and only then replies, sends and tells
-// watchers. A Submit that cannot be committed is undone and answered with the error. Anything else that
+// watchers. A Submit that cannot be committed is undone and answered with the error; so are those that shared
+// its commit. Anything else that
 // cannot is held and tried again each second; meanwhile requests are refused with the store's error, but for
 // Cancel, whose kill goes out, and what nodes report waits in order. One thread, the loop's, for all members
 // and all callbacks.
@@ -47,6 +48,10 @@ class Shell {
   // The present state of a watched job. The view is valid during the call.
   using WatchCallback = std::function<void(const JobView& job)>;
   using WatchId = std::uint64_t;
+  struct Submission {
+    event::Submit submit;
+    ReplyCallback reply;
+  };
 
   // All three outlive the shell.
   Shell(EventLoop& loop, Controller& controller, JobStore& store, Options options);
@@ -58,7 +63,8 @@ class Shell {
   // and of the commit.
   Status Start();
 
-  // An event without a reply.
+  // An event without a reply. Reports of job daemons are taken up from the loop, those that came together
+  // with one commit.
   void Handle(Event event);
   // Submit, Cancel, SignalJob, Drain, Resume: the reply tag is filled in here.
   template <class RequestEvent>
@@ -66,6 +72,9 @@ class Shell {
     request.reply = Expect(std::move(reply));
     Handle(Event(std::move(request)));
   }
+
+  // Submissions that came together: they share a commit, so each costs less; if it fails, these are refused.
+  void RequestAll(std::vector<Submission> submissions);
 
   // `callback` is told each change from now on, and the present state at once. kNotFound: no such job.
   Result<WatchId> Watch(JobId job, WatchCallback callback);
@@ -90,6 +99,10 @@ class Shell {
     std::shared_ptr<NodeLink> link;
     bool registered = false;  // commands may be sent
   };
+  struct Waiting {
+    Event event;
+    Instant came;
+  };
   struct Watcher {
     JobId job;
     WatchCallback callback;
@@ -97,12 +110,17 @@ class Shell {
 
   ReplyTag Expect(ReplyCallback reply);
   void Answer(ReplyTag tag, const Status& status, JobId job);
-  void Process(Event event);
+  void Accept(Event event);
+  void ProcessWaiting();
+  void ProcessGroup();
+  std::vector<Effect> Step(Event event, Instant at);
+  // Of a group that could not be committed: kept, and tried again.
+  void HoldBack(std::vector<Effect> effects, const Status& why);
   void Hold(Event event);
   Status Commit(const std::vector<Effect>& effects);
   // Of a request that was taken while nothing can be written: ends tasks at once, and tells the caller.
   void AnswerUnwritten(std::vector<Effect>& effects);
-  void UndoSubmit(const std::vector<Effect>& effects, const Status& why);
+  void UndoSubmits(const std::vector<Effect>& effects, const Status& why);
   void RetryCommit();
   void Execute(std::vector<Effect> effects);
   void SchedulePass();
@@ -142,7 +160,9 @@ class Shell {
 
   // Events that came while one was processed (a callback asked for more) or while a commit is held.
   bool busy_ = false;
-  std::deque<Event> waiting_;
+  bool reports_posted_ = false;
+  std::deque<Waiting> waiting_;
+  Instant last_now_;                                             // that the controller was given
   std::map<std::string, event::NodeHeartbeat> held_heartbeats_;  // the newest of each node
   std::optional<std::vector<Effect>> held_;                      // not committed yet
   Status trouble_;                                               // why

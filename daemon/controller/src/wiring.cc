@@ -49,6 +49,12 @@ ControllerOptions CoreOptions(const DaemonOptions& options) {
   return out;
 }
 
+SqliteOptions LoggingStore() {
+  SqliteOptions out;
+  out.on_migrated = [](const std::string& what) { spdlog::info("{}", what); };
+  return out;
+}
+
 // A connection of each client and node is a descriptor.
 void RaiseDescriptorLimit() {
   rlimit limit{};
@@ -74,7 +80,7 @@ class Daemon {
     MSA_ASSIGN_OR_RETURN(SystemTopology topology, LoadTopologyFile(options_.topology));
     MSA_RETURN_IF_ERROR(MakeDirectory(options_.directory));
     MSA_RETURN_IF_ERROR(Lock());
-    MSA_ASSIGN_OR_RETURN(store_, OpenSqliteStore(options_.directory + "/state.db"));
+    MSA_ASSIGN_OR_RETURN(store_, OpenSqliteStore(options_.directory + "/state.db", LoggingStore()));
     MSA_ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     const std::string system_name = topology.system_name;
     const std::size_t nodes = topology.nodes.size();

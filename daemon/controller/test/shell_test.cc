@@ -1,5 +1,8 @@
 #include "shell.h"
 
+#include <map>
+#include <memory>
+
 #include <gtest/gtest.h>
 
 #include "secret.h"
@@ -16,6 +19,8 @@ class FakeStore : public JobStore {
     if (full) return Status(Code::kResourceExhausted, "disk is full");
     commits += 1;
     last = changes.size();
+    for (const StoreChange& change : changes)
+      if (const auto* put = std::get_if<effect::PutJob>(&change)) written = put->record;
     return Status::Ok();
   }
   std::int64_t SizeBytes() const override { return 0; }
@@ -23,6 +28,7 @@ class FakeStore : public JobStore {
   bool full = false;
   int commits = 0;
   std::size_t last = 0;
+  JobRecord written;  // the newest
 };
 
 struct Sent {
@@ -69,14 +75,33 @@ class ShellTest : public ::testing::Test {
     Settle();
   }
 
-  void Submit(const std::string& token, Shell::ReplyCallback reply) {
+  static event::Submit Submission(const std::string& token) {
     event::Submit submit{.token = token, .user_name = "me"};
     submit.spec.cwd = "/";
     submit.spec.components.resize(1);
     submit.spec.components[0].resources.ntasks = 1;
     submit.spec.components[0].argv = {"true"};
     submit.secret = *MakeSecret();
-    shell_.Request(std::move(submit), std::move(reply));
+    return submit;
+  }
+  void Submit(const std::string& token, Shell::ReplyCallback reply) {
+    shell_.Request(Submission(token), std::move(reply));
+  }
+  struct Told {
+    Status status;
+    JobId job;
+    int commits = 0;  // when it was told
+  };
+  // By token; the module "boster" is none.
+  std::map<std::string, Told> SubmitAll(const std::vector<event::Submit>& submits) {
+    std::vector<Shell::Submission> all;
+    auto told = std::make_shared<std::map<std::string, Told>>();
+    for (const event::Submit& submit : submits)
+      all.push_back({submit, [this, told, token = submit.token](const Status& status, JobId job) {
+                       (*told)[token] = {status, job, store_.commits};
+                     }});
+    shell_.RequestAll(std::move(all));
+    return *told;
   }
 
   // Runs what is posted and due.
@@ -130,6 +155,95 @@ TEST_F(ShellTest, UndoesASubmitThatCannotBeCommitted) {
     job = id;
   });
   EXPECT_NE(job, JobId(0));
+}
+
+TEST_F(ShellTest, SubmissionsThatCameTogetherShareACommit) {
+  const int before = store_.commits;
+  std::vector<event::Submit> submits = {Submission("a"), Submission("b"), Submission("c"), Submission("a")};
+  submits[1].spec.components[0].resources.module = "boster";
+  auto told = SubmitAll(submits);
+  EXPECT_EQ(store_.commits, before + 1);
+  EXPECT_EQ(store_.last, 2u);
+  ASSERT_EQ(told.size(), 3u);
+  EXPECT_EQ(told["a"].job, JobId(1)) << "the second one with its token is the first";
+  EXPECT_EQ(told["c"].job, JobId(2));
+  EXPECT_EQ(told["a"].commits, before + 1) << "answered before it was on disk";
+  EXPECT_EQ(told["b"].status.code(), Code::kNotFound) << "one that is refused takes others with it";
+}
+
+TEST_F(ShellTest, AFailedCommitRefusesTheSubmissionsThatSharedItAndNoOther) {
+  JobId on_disk;
+  Submit("early", [&](const Status&, JobId id) { on_disk = id; });
+  store_.full = true;
+  std::vector<event::Submit> submits = {Submission("a"), Submission("early"), Submission("b"),
+                                        Submission("bad"), Submission("a")};
+  submits[3].spec.components[0].resources.module = "boster";
+  auto told = SubmitAll(submits);
+  ASSERT_EQ(told.size(), 4u);
+  for (const char* token : {"a", "b"}) {
+    EXPECT_EQ(told[token].status.code(), Code::kResourceExhausted) << token;
+    EXPECT_NE(told[token].status.message().find("disk is full"), std::string::npos);
+    EXPECT_EQ(told[token].job, JobId(0));
+  }
+  EXPECT_TRUE(told["early"].status.ok());
+  EXPECT_EQ(told["early"].job, on_disk);
+  EXPECT_EQ(told["bad"].status.code(), Code::kNotFound);
+  EXPECT_TRUE(controller_.CheckInvariants().ok());
+  EXPECT_EQ(controller_.ListJobs({.ended = true}).size(), 1u);
+  store_.full = false;
+  told = SubmitAll(submits);
+  EXPECT_TRUE(told["a"].status.ok() && told["b"].status.ok()) << "the tokens of refused jobs are still taken";
+  EXPECT_EQ(controller_.ListJobs({.ended = true}).size(), 3u);
+  Register();
+  Settle();
+  EXPECT_EQ(sent_.started.size(), 3u) << "a job that was refused is started, or one that was taken is not";
+}
+
+TEST_F(ShellTest, AGroupOfSubmissionsHasALimit) {
+  std::vector<event::Submit> submits;
+  for (int i = 0; i < 1500; ++i) submits.push_back(Submission(std::to_string(i)));
+  const int before = store_.commits;
+  EXPECT_EQ(SubmitAll(submits).size(), submits.size());
+  EXPECT_EQ(store_.commits, before + 2);
+  EXPECT_EQ(controller_.System().jobs_pending, 1500u);
+}
+
+TEST_F(ShellTest, ReportsThatCameTogetherShareACommitWithOneRecordOfEachJob) {
+  Register();
+  std::vector<JobId> jobs;
+  for (const char* token : {"a", "b"}) Submit(token, [&](const Status&, JobId id) { jobs.push_back(id); });
+  Settle();
+  ASSERT_EQ(sent_.started.size(), 2u);
+  const int before = store_.commits;
+  for (const JobId job : jobs) {
+    shell_.Handle(event::FromJobd{"cn0", job, Incarnation(1), wire::JobStarted{}});
+    shell_.Handle(event::FromJobd{
+        "cn0", job, Incarnation(1),
+        wire::JobExit{.job = job, .incarnation = Incarnation(1), .state = JobState::kCompleted}});
+  }
+  EXPECT_EQ(store_.commits, before);
+  EXPECT_TRUE(sent_.to_jobd.empty()) << "an end was acknowledged before it was on disk";
+  ASSERT_TRUE(SettleUntil([&] { return sent_.to_jobd.size() == 2; }));
+  EXPECT_EQ(store_.commits, before + 1);
+  EXPECT_EQ(store_.last, 2u);
+  for (const JobId job : jobs) EXPECT_EQ(controller_.GetJob(job)->record->state, JobState::kCompleted);
+}
+
+TEST_F(ShellTest, AnEndThatCouldNotBeWrittenKeepsTheTimeWhenItCame) {
+  Register();
+  JobId job;
+  Submit("t", [&](const Status&, JobId id) { job = id; });
+  Settle();
+  store_.full = true;
+  shell_.Handle(event::FromJobd{"cn0", job, Incarnation(1), wire::JobStarted{}});  // finds the disk full
+  shell_.Handle(event::JobdGone{"cn0", job, Incarnation(1), "killed", false});
+  const Instant came = Now();
+  while (Now() < came + Millis(50)) EXPECT_TRUE(loop_->RunOnce(Millis(5)).ok());
+  const Instant full_until = Now();
+  store_.full = false;
+  ASSERT_TRUE(SettleUntil([&] { return IsFinal(controller_.GetJob(job)->record->state); }));
+  EXPECT_LE(store_.written.ended_at, came);
+  EXPECT_LT(store_.written.ended_at, full_until);
 }
 
 TEST_F(ShellTest, HoldsAPlacementUntilTheDiskHasRoom) {

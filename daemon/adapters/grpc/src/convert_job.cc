@@ -116,8 +116,8 @@ void ToProto(const JobView& view, JobDetail detail, v1::Job& out) {
   out.set_head_node(view.head_node);
   out.set_mode(static_cast<v1::JobMode>(job.spec.mode));
   if (detail == JobDetail::kListed) return;
-  ToProto(job.spec, *out.mutable_spec());
   for (const wire::NamespaceReport& report : job.namespaces) ToProto(report, *out.add_namespaces());
+  if (detail == JobDetail::kFull) ToProto(job.spec, *out.mutable_spec());
 }
 
 v1::JobEvent EventOf(const JobView& view) {
@@ -139,6 +139,15 @@ Result<JobFilter> FilterFromProto(const v1::ListJobsRequest& in) {
   if (in.limit() > 0) out.limit = std::min(in.limit(), kMaxListedJobs);
   for (const std::uint64_t id : in.ids()) out.ids.emplace_back(id);
   out.user = in.user();
+  out.since = FromUnixMillis(std::max<std::int64_t>(0, in.since_ms()));
+  if (in.until_ms() > 0) out.until = FromUnixMillis(in.until_ms());
+  for (const int state : in.states()) {
+    if (!v1::JobState_IsValid(state))
+      return Error(Code::kInvalidArgument, "job state {}; expected 0 to {}", state,
+                   static_cast<int>(v1::JobState_MAX));
+    out.states.push_back(static_cast<JobState>(state));
+  }
+  out.name = in.name();
   return out;
 }
 

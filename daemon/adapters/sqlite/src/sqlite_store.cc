@@ -6,9 +6,8 @@
 #include <cerrno>
 #include <type_traits>
 
-#include "msa/base/wire.h"
-
 #include "database.h"
+#include "record_archive.h"
 #include "schema.h"
 
 namespace msa {
@@ -43,11 +42,9 @@ Status CheckFileSystem(const std::string& path) {
 }
 
 template <class Record>
-Result<Record> DecodeRecord(const std::string& blob, const std::string& path, std::string_view what) {
+Result<Record> ReadRecord(const std::string& blob, const std::string& path, std::string_view what) {
   Record record;
-  wire::Decoder decoder(blob);
-  record.Fields(decoder);
-  if (decoder.ok()) return record;
+  if (sqlite::DecodeRecord(blob, record)) return record;
   return Error(Code::kDataLoss,
                "job store '{}': a {} record of {} bytes is damaged; bring back a copy, or move the store "
                "away to start empty",
@@ -123,7 +120,7 @@ class SqliteStore final : public JobStore {
     for (;;) {
       MSA_ASSIGN_OR_RETURN(const bool row, rows.Step());
       if (!row) return Status::Ok();
-      MSA_ASSIGN_OR_RETURN(Record record, DecodeRecord<Record>(rows.Blob(0), db_->path(), what));
+      MSA_ASSIGN_OR_RETURN(Record record, ReadRecord<Record>(rows.Blob(0), db_->path(), what));
       out.push_back(std::move(record));
     }
   }
@@ -140,7 +137,7 @@ class SqliteStore final : public JobStore {
 
   Status Apply(const effect::PutJob& change) {
     const JobRecord& job = change.record;
-    const std::string blob = wire::Encode(job);
+    const std::string blob = sqlite::EncodeRecord(job);
     MSA_RETURN_IF_ERROR(put_job_.Bind(1, static_cast<std::int64_t>(job.id.value))
                             .Bind(2, static_cast<std::int64_t>(job.state))
                             .Bind(3, job.user.uid)
@@ -165,7 +162,7 @@ class SqliteStore final : public JobStore {
   }
   Status Apply(const effect::PutGrant& change) {
     const GrantRecord& grant = change.record;
-    const std::string blob = wire::Encode(grant);
+    const std::string blob = sqlite::EncodeRecord(grant);
     MSA_RETURN_IF_ERROR(put_grant_.Bind(1, static_cast<std::int64_t>(grant.id.value))
                             .Bind(2, static_cast<std::int64_t>(grant.job.value))
                             .Bind(3, grant.released ? 1 : 0)
@@ -202,7 +199,8 @@ Result<std::unique_ptr<JobStore>> OpenSqliteStore(const std::string& path, const
   MSA_ASSIGN_OR_RETURN(std::unique_ptr<Database> db,
                        Database::Open(path, static_cast<int>(options.busy_wait.count())));
   MSA_RETURN_IF_ERROR(Configure(*db, options));
-  MSA_RETURN_IF_ERROR(sqlite::Migrate(*db));
+  MSA_ASSIGN_OR_RETURN(const std::string migrated, sqlite::Migrate(*db));
+  if (!migrated.empty() && options.on_migrated) options.on_migrated(migrated);
   auto store = std::make_unique<SqliteStore>(std::move(db));
   MSA_RETURN_IF_ERROR(store->Prepare());
   return std::unique_ptr<JobStore>(std::move(store));

@@ -124,6 +124,7 @@ class Controller::Impl {
     std::int32_t exit_code = 0;
     std::string reason;
     Code code = Code::kOk;
+    std::int64_t ended_at_ms = 0;             // as its job daemon tells; 0: now
     const std::string* acked_node = nullptr;  // the head's node: it gets ExitAck and leaves by itself
   };
   void Finish(Job& job, Ending ending);
@@ -196,6 +197,7 @@ class Controller::Impl {
 
   Result<std::vector<Effect>> Restore(StoredState state);
   void Load(StoredState& state);
+  void LoadJob(JobRecord& record);
   void ResumePending(Job& job);
   void ResumeActive(Job& job);
   Status CheckInvariants() const;
@@ -222,6 +224,7 @@ class Controller::Impl {
   // one job daemon of a job at a time.
   std::map<std::tuple<std::string, JobId, Incarnation>, Instant> leaving;
   std::set<std::pair<Instant, JobId>> alarms;
+  StringsPool environments;
   JobId last_job;
   GrantId last_grant;
 };

@@ -73,6 +73,7 @@ void Controller::Impl::Handle(event::Submit& e) {
   record.user_name = e.user_name;
   record.interactive = e.interactive;
   record.spec = std::move(e.spec);
+  environments.Intern(record.spec.env);
   record.secret = std::move(e.secret);
   record.submitted_at = now;
   CompleteStreams(record);
@@ -200,6 +201,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string& node, wire::JobExi
   ending.exit_code = m.exit_code;
   ending.reason = m.message;
   ending.acked_node = &node;
+  ending.ended_at_ms = m.ended_at_ms;
   if (ending.reason.empty() && ending.state != JobState::kCompleted) ending.reason = job.record.reason;
   if (m.started_at_ms > 0) job.record.started_at = FromUnixMillis(m.started_at_ms);
   job.record.tasks_failed = m.tasks_failed;
@@ -280,11 +282,15 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
   record.exit_code = ending.exit_code;
   record.reason = std::move(ending.reason);
   record.end_code = ending.code;
-  record.ended_at = now;
+  // The record may come long after the end it tells of: a disk was full, a daemon away. Another clock than
+  // ours may have stamped it: never before the job, nor in the future.
+  const Instant told = ending.ended_at_ms > 0 ? Instant(Millis(ending.ended_at_ms)) : now;
+  record.ended_at = told <= now && told >= std::max(record.placed_at, record.started_at) ? told : now;
   record.members.clear();
   record.secret.clear();
   // Not asked for any more, and most of a record's size.
   record.spec.env.clear();
+  record.spec.script = std::string();
   for (Component& component : record.spec.components) component.env.clear();
   std::string().swap(record.spec.script);
   for (wire::NamespaceReport& nspace : record.namespaces) nspace.ended = true;

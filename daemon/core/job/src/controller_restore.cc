@@ -4,6 +4,30 @@
 
 namespace msa {
 
+void Controller::Impl::LoadJob(JobRecord& record) {
+  const JobId id = record.id;
+  last_job = std::max(last_job, id);
+  tokens[{record.user.uid, record.token}] = id;
+  environments.Intern(record.spec.env);
+  // What every submission is completed with and the scheduler builds on; a record that was written by hand,
+  // or by a build that did without, may lack it.
+  for (Component& component : record.spec.components) {
+    ComponentRequest& ask = component.resources;
+    ask.cpus_per_task = std::max(1u, ask.cpus_per_task);
+    ask.min_nodes = std::max(1u, ask.min_nodes);
+    ask.max_nodes = std::max(ask.min_nodes, ask.max_nodes);
+  }
+  Job& job = jobs[id];
+  job.record = std::move(record);
+  if (IsFinal(job.record.state))
+    ended.push_back(id);
+  else if (job.record.state == JobState::kPending)
+    pending.insert(id);
+  else
+    active.insert(id);
+  if (!IsFinal(job.record.state)) Enlist(job);
+}
+
 // Takes the records as they are; nothing is judged yet.
 void Controller::Impl::Load(StoredState& state) {
   last_job = state.last_job;
@@ -18,20 +42,7 @@ void Controller::Impl::Load(StoredState& state) {
     node.last_sign = now;
     ArmNode(node);
   }
-  for (JobRecord& record : state.jobs) {
-    const JobId id = record.id;
-    last_job = std::max(last_job, id);
-    tokens[{record.user.uid, record.token}] = id;
-    Job& job = jobs[id];
-    job.record = std::move(record);
-    if (IsFinal(job.record.state))
-      ended.push_back(id);
-    else if (job.record.state == JobState::kPending)
-      pending.insert(id);
-    else
-      active.insert(id);
-    if (!IsFinal(job.record.state)) Enlist(job);
-  }
+  for (JobRecord& record : state.jobs) LoadJob(record);
   std::sort(ended.begin(), ended.end(), [this](JobId a, JobId b) {
     return std::pair(jobs.at(a).record.ended_at, a) < std::pair(jobs.at(b).record.ended_at, b);
   });

@@ -63,29 +63,43 @@ Result<JobView> Controller::GetJob(JobId id) const {
   return view;
 }
 
+namespace {
+
+bool Passes(const JobRecord& record, const JobFilter& filter) {
+  if (!filter.name.empty() && filter.name != record.spec.name) return false;
+  if (!filter.states.empty() &&
+      std::find(filter.states.begin(), filter.states.end(), record.state) == filter.states.end())
+    return false;
+  if (IsFinal(record.state) && (record.ended_at < filter.since || record.submitted_at >= filter.until))
+    return false;
+  return filter.user.empty() || filter.user == record.user_name ||
+         filter.user == fmt::format("{}", record.user.uid);
+}
+
+}  // namespace
+
 std::vector<JobView> Controller::ListJobs(const JobFilter& filter) const {
   std::vector<JobId> ids;
+  const auto add = [&](JobId id) {
+    const Impl::Job* job = impl_->Find(id);
+    const bool passes = job != nullptr && Passes(job->record, filter);
+    if (passes) ids.push_back(id);
+    return passes;
+  };
   if (!filter.ids.empty()) {
-    ids = filter.ids;
-    std::erase_if(ids, [this](JobId id) { return impl_->Find(id) == nullptr; });
+    for (const JobId id : filter.ids) add(id);
   } else {
-    ids.assign(impl_->pending.begin(), impl_->pending.end());
-    ids.insert(ids.end(), impl_->active.begin(), impl_->active.end());
-    if (filter.ended) {
-      const std::size_t count = std::min(filter.limit, impl_->ended.size());
-      ids.insert(ids.end(), impl_->ended.end() - static_cast<std::ptrdiff_t>(count), impl_->ended.end());
-    }
+    for (const JobId id : impl_->pending) add(id);
+    for (const JobId id : impl_->active) add(id);
+    std::size_t left = filter.ended ? filter.limit : 0;
+    for (auto it = impl_->ended.rbegin(); it != impl_->ended.rend() && left > 0; ++it)
+      if (add(*it)) --left;
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   std::vector<JobView> out;
-  for (const JobId id : ids) {
-    const JobRecord& record = impl_->Find(id)->record;
-    if (!filter.user.empty() && filter.user != record.user_name &&
-        filter.user != fmt::format("{}", record.user.uid))
-      continue;
+  for (const JobId id : ids)
     if (auto view = GetJob(id); view.ok()) out.push_back(std::move(*view));
-  }
   return out;
 }
 

@@ -34,7 +34,8 @@ TEST(JobSpec, IsNamedAfterItsFirstProgram) {
 
 TEST(JobSpec, LimitsAreHeldWithNumbers) {
   ExpectRefused([](JobSpec& s) { s.name.assign(256, 'x'); }, "256 bytes, the limit is 255");
-  ExpectRefused([](JobSpec& s) { s.env.assign(2, "A=" + std::string(600'000, 'x')); }, "1048576");
+  ExpectRefused([](JobSpec& s) { s.env = SharedStrings::List(2, "A=" + std::string(600'000, 'x')); },
+                "1048576");
   ExpectRefused([](JobSpec& s) { s.components[0].env.assign(2, "A=" + std::string(600'000, 'x')); },
                 "1048576");
   ExpectRefused([](JobSpec& s) { s.components[0].argv.push_back(std::string(kMaxArgumentBytes, 'x')); },

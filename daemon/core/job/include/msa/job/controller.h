@@ -85,10 +85,14 @@ struct SystemView {
 };
 
 struct JobFilter {
-  bool ended = false;  // also jobs that have ended, the newest `limit` of them
+  bool ended = false;  // also jobs that have ended, the newest `limit` of those that the rest lets through
   std::size_t limit = 100;
-  std::vector<JobId> ids;  // empty: all; with ids, ended jobs are found too
-  std::string user;        // name or uid; empty: all
+  std::vector<JobId> ids;        // empty: all; with ids, ended jobs are found too
+  std::string user;              // name or uid; empty: all
+  Instant since;                 // ended jobs: that ended then or later
+  Instant until = kNever;        // ended jobs: that were submitted before
+  std::vector<JobState> states;  // empty: all
+  std::string name;              // of the job; empty: all
 };
 
 class Controller {

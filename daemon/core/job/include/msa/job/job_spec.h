@@ -7,6 +7,7 @@
 
 #include "msa/base/messages.h"
 #include "msa/base/status.h"
+#include "msa/job/shared_strings.h"
 #include "msa/scheduler/request.h"
 
 namespace msa {
@@ -57,7 +58,7 @@ inline constexpr std::size_t kMaxDependencies = 256;
 struct JobSpec {
   std::string name;  // empty: base name of the first program
   std::vector<Component> components;
-  std::vector<std::string> env;    // "K=V"
+  SharedStrings env;               // "K=V"
   std::string cwd;                 // absolute
   std::uint32_t time_limit_s = 0;  // 0: none
   wire::StdioSpec stdio;

@@ -1,5 +1,7 @@
 #pragma once
-// What the store keeps. A record is written whole.
+// What the store keeps. A record is written whole, and records of earlier builds must stay readable: in these
+// structs and in all that they hold, fields are only appended, each to the end of its own struct, and keep
+// their type and meaning; enums keep their numbers. Anything else needs a migration (adapters/sqlite).
 
 #include <cstdint>
 #include <string>

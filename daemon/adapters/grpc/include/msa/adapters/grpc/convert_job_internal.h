@@ -11,14 +11,16 @@ namespace msa {
 Result<JobSpec> JobSpecFromProto(v1::JobSpec&& in);
 
 enum class JobDetail {
-  kListed,  // as in ListJobs and JobEvent
-  kFull,    // with spec and namespaces, as in GetJob
+  kListed,      // as in ListJobs and JobEvent
+  kNamespaces,  // with namespaces, as in ListJobs that asks for them
+  kFull,        // with spec and namespaces, as in GetJob
 };
 void ToProto(const JobView& view, JobDetail detail, v1::Job& out);
 
 v1::JobEvent EventOf(const JobView& view);
 
-// Limits: at most kMaxFilterIds ids (kInvalidArgument); the limit is cut to kMaxListedJobs.
+// Limits: at most kMaxFilterIds ids, and states that exist (kInvalidArgument); the limit is cut to
+// kMaxListedJobs.
 inline constexpr int kMaxFilterIds = 10000;
 inline constexpr std::uint32_t kMaxListedJobs = 10000;
 Result<JobFilter> FilterFromProto(const v1::ListJobsRequest& in);
