@@ -1,5 +1,6 @@
 // Where the time of one MPI_Comm_spawn of 2 goes, all on one machine's monotonic clock:
-//   spawn_times [TIMES]    prints a line "spawn TOTAL LAUNCH INIT REST" in microseconds a time
+//   spawn_times [TIMES [ARCH SOFT]]    prints a line "spawn TOTAL LAUNCH INIT REST" in microseconds a time;
+//                                      ARCH and SOFT are info keys of the spawn
 //     TOTAL   MPI_Comm_spawn as the parent sees it
 //     LAUNCH  until the last child is in main(): the request to the launcher and the launcher's work
 //     INIT    the last child's MPI_Init; REST: connecting the two worlds. Both are Open MPI's own
@@ -25,11 +26,10 @@ static void RunChild(MPI_Comm parent, const long long mine[2]) {
   MPI_Comm_disconnect(&parent);
 }
 
-static void SpawnOnce(const char* program) {
+static void SpawnOnce(const char* program, MPI_Info info) {
   MPI_Comm children;
   const long long begin = NowMicros();
-  MPI_Comm_spawn(program, MPI_ARGV_NULL, kChildren, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
-                 MPI_ERRCODES_IGNORE);
+  MPI_Comm_spawn(program, MPI_ARGV_NULL, kChildren, info, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
   const long long end = NowMicros();
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -52,7 +52,14 @@ int main(int argc, char** argv) {
     RunChild(parent, mine);
   } else {
     const int times = argc > 1 ? atoi(argv[1]) : 1;
-    for (int i = 0; i < times; ++i) SpawnOnce(argv[0]);
+    MPI_Info info = MPI_INFO_NULL;
+    if (argc > 3) {
+      MPI_Info_create(&info);
+      MPI_Info_set(info, "arch", argv[2]);
+      MPI_Info_set(info, "soft", argv[3]);
+    }
+    for (int i = 0; i < times; ++i) SpawnOnce(argv[0], info);
+    if (info != MPI_INFO_NULL) MPI_Info_free(&info);
   }
   MPI_Finalize();
   return 0;

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include "msa/adapters/grpc/convert_node_internal.h"
+#include "msa/adapters/grpc/frame_bundle.h"
 #include "msa/adapters/grpc/status_internal.h"
 #include "msa/adapters/grpc/stream_internal.h"
 #include "msa/base/messages.h"
@@ -173,18 +174,22 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
   }
 
   Status TakeFromJobd(const NodeSession& session, v1::FromJobd in) {
-    MSA_ASSIGN_OR_RETURN(const node_control::FromJobd from, node_control::FromProto(std::move(in)));
-    Result<JobdMessage> message = DecodeJobdMessage(from.frame.type, from.frame.payload);
-    if (!message.ok()) {
-      // The node relays unread: it is not to blame, and its other jobs go on.
-      spdlog::warn("job={} node={} message of its job daemon dropped: {}", from.job, session.node,
-                   message.status().ToString());
-      return Status::Ok();
+    MSA_ASSIGN_OR_RETURN(node_control::FromJobd from, node_control::FromProto(std::move(in)));
+    MSA_ASSIGN_OR_RETURN(const std::vector<wire::Frame> frames,
+                         node_control::Unbundle(std::move(from.frame)));
+    for (const wire::Frame& frame : frames) {
+      Result<JobdMessage> message = DecodeJobdMessage(frame.type, frame.payload);
+      if (!message.ok()) {
+        // The node relays unread: it is not to blame, and its other jobs go on.
+        spdlog::warn("job={} node={} message of its job daemon dropped: {}", from.job, session.node,
+                     message.status().ToString());
+        continue;
+      }
+      edge_.shell.Handle(event::FromJobd{.node = session.node,
+                                         .job = from.job,
+                                         .incarnation = from.incarnation,
+                                         .message = *std::move(message)});
     }
-    edge_.shell.Handle(event::FromJobd{.node = session.node,
-                                       .job = from.job,
-                                       .incarnation = from.incarnation,
-                                       .message = *std::move(message)});
     return Status::Ok();
   }
 

@@ -13,8 +13,9 @@ namespace msa {
 namespace {
 
 // A pass over a long queue takes milliseconds. After one that took longer than this, the next one waits
-// kPassRest times as long, so that scheduling takes at most a fifth of the thread.
-constexpr Millis kShortPass{2};
+// kPassRest times as long, so that scheduling takes at most a fifth of the thread. A launch in a queue of few
+// jobs, whose pass takes 50 us, never waits.
+constexpr std::chrono::microseconds kShortPass{250};
 constexpr int kPassRest = 4;
 constexpr Millis kLongestRest{1000};
 constexpr char kGoingAway[] = "the controller is going away; try again";
@@ -342,8 +343,9 @@ void Shell::SchedulePass() {
   const SteadyTime before = SteadyNow();
   Handle(event::SchedulePass{});
   const SteadyTime after = SteadyNow();
-  const auto took = std::chrono::duration_cast<Millis>(after - before);
-  next_pass_ = took > kShortPass ? after + std::min(took * kPassRest, kLongestRest) : after;
+  const auto took = after - before;
+  next_pass_ =
+      took > kShortPass ? after + std::min<SteadyTime::duration>(took * kPassRest, kLongestRest) : after;
 }
 
 void Shell::ArmTick() {

@@ -122,11 +122,16 @@ void JobdManager::Kill(Jobd& jobd) {
 }
 
 void JobdManager::OnChildSignal() {
+  zygote_.Drain();
   for (;;) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return;
+    if (pid == zygote_.pid()) {
+      zygote_.OnReaped();
+      continue;
+    }
     std::uint64_t ended = 0;
     for (auto& [seq, jobd] : jobds_) {
       if (!jobd->is_child || jobd->process.pid != pid || jobd->phase == Phase::kEnded) continue;
@@ -152,6 +157,7 @@ void JobdManager::OnProcessEnd(std::uint64_t seq) {
   const bool exited_zero =
       jobd.wait_status && WIFEXITED(*jobd.wait_status) && WEXITSTATUS(*jobd.wait_status) == 0;
   gone.clean = jobd.quitting || record.exit_acked || exited_zero;
+  gone.acknowledged = record.exit_acked && !jobd.quitting;
   if (record.job.value == 0 && !jobd.quitting && closing_ == Closing::kNo) {
     const UserIdentity user = record.user;
     const std::string why = EndReason(jobd) + LastWords(jobd);
@@ -199,7 +205,8 @@ void JobdManager::FinishEnd(std::uint64_t seq, GoneJob gone, int rounds_left) {
 }
 
 void JobdManager::KillStrays(Millis left) {
-  std::set<pid_t> spare;
+  zygote_.Drain();
+  std::set<pid_t> spare{zygote_.pid()};
   for (const auto& [seq, jobd] : jobds_)
     if (jobd->is_child && jobd->phase != Phase::kEnded) spare.insert(jobd->process.pid);
   const int killed = KillStrayChildren(spare);

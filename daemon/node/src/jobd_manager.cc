@@ -19,6 +19,7 @@ JobdManager::JobdManager(EventLoop& loop, Options options, Handlers handlers)
       handlers_(std::move(handlers)),
       pool_(options_.pool),
       boot_id_(BootId()),
+      zygote_(loop, ZygoteOptions(), ZygoteHandlers()),
       worker_(loop) {}
 
 JobdManager::~JobdManager() {
@@ -105,11 +106,7 @@ void JobdManager::Deliver(const JobKey& key, wire::Frame frame) {
   constexpr std::size_t kMaxUndelivered = 4096;
   std::vector<wire::Frame>* undelivered = nullptr;
   if (Jobd* jobd = FindJobd(key)) {
-    if (frame.id == 0 && frame.type == wire::ExitAck::kType && !jobd->record.exit_acked) {
-      jobd->record.exit_acked = true;
-      if (const Status saved = SaveRecord(options_.paths, jobd->record); !saved.ok())
-        spdlog::warn("job {}: {}", key.job, saved.message());
-    }
+    if (frame.id == 0 && frame.type == wire::ExitAck::kType) jobd->record.exit_acked = true;
     if (jobd->channel) return jobd->channel->Send(wire::Pack(frame.type, frame.id, frame.payload));
     undelivered = &jobd->undelivered;
   } else if (const auto it = waiting_.find(key); it != waiting_.end()) {
@@ -147,6 +144,7 @@ void JobdManager::ForgetExit(const JobKey& key) {
 
 void JobdManager::QuitAll(const std::string& reason, std::function<void()> done) {
   closing_ = Closing::kAll;
+  zygote_.Stop();
   all_gone_ = std::move(done);
   loop_.Cancel(balance_timer_);
   for (const auto& [key, waiting] : std::exchange(waiting_, {}))
@@ -157,6 +155,7 @@ void JobdManager::QuitAll(const std::string& reason, std::function<void()> done)
 
 void JobdManager::QuitWarm(const std::string& reason, std::function<void()> done) {
   closing_ = Closing::kWarm;
+  zygote_.Stop();
   all_gone_ = std::move(done);
   loop_.Cancel(balance_timer_);
   for (auto& [seq, jobd] : jobds_)
@@ -165,7 +164,7 @@ void JobdManager::QuitWarm(const std::string& reason, std::function<void()> done
 }
 
 void JobdManager::CheckClosed() {
-  if (closing_ == Closing::kNo || !all_gone_) return;
+  if (closing_ == Closing::kNo || !all_gone_ || zygote_.pid() != 0) return;
   for (const auto& [seq, jobd] : jobds_)
     if (closing_ == Closing::kAll || jobd->record.job.value == 0) return;
   loop_.Post(std::exchange(all_gone_, nullptr));

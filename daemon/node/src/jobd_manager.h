@@ -18,6 +18,7 @@
 #include "node_paths.h"
 #include "pool_policy.h"
 #include "worker.h"
+#include "zygote.h"
 
 namespace msa::node {
 
@@ -29,6 +30,7 @@ struct GoneJob {
   std::string exit_record;  // payload of JobExit; empty: it left none, or the controller has it
   std::uint32_t member_index = 0;
   bool is_head = false;
+  bool acknowledged = false;  // it left after ExitAck: nothing of it is news to the controller
 };
 
 // The job daemons of this node: the pool of warm ones, those that have jobs, and those that an earlier node
@@ -103,6 +105,7 @@ class JobdManager {
     Phase phase = Phase::kStarting;
     ProcessHandle process;
     bool is_child = false;
+    bool ordered = false;  // of the zygote, which has not reported it yet
     bool quitting = false;
     bool job_ended = false;  // told by JobdHello or by its JobExit
     std::optional<int> wait_status;
@@ -143,7 +146,15 @@ class JobdManager {
   std::uint32_t WantedStarts(const UserIdentity& user) const;
   void ShrinkPool();
   Status StartJobd(const UserIdentity& user);
+  // By the zygote where it serves the user, else by exec.
+  Status StartProcess(Jobd& jobd);
   Result<ProcessHandle> SpawnJobd(const JobdRecord& record);
+  std::vector<std::string> CommonWords(uid_t uid) const;
+  Zygote::Options ZygoteOptions() const;
+  Zygote::Handlers ZygoteHandlers();
+  void OnForked(std::uint64_t seq, pid_t pid);
+  void DropUnborn(std::uint64_t seq);
+  void NoteProcess(Jobd& jobd, ProcessHandle process);
   void StartFailed(const UserIdentity& user, const std::string& why);
   void Give(Jobd& jobd, Waiting waiting);
   Status WatchProcess(Jobd& jobd);
@@ -180,6 +191,7 @@ class JobdManager {
   enum class Closing { kNo, kWarm, kAll } closing_ = Closing::kNo;
   std::function<void()> all_gone_;
   std::string boot_id_;
+  Zygote zygote_;
   Worker worker_;  // last: its thread ends before the rest goes
 };
 

@@ -1,6 +1,8 @@
 #include "jobd_record.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "msa/adapters/process/files.h"
+#include "msa/base/unique_fd.h"
 
 namespace msa::node {
 namespace {
@@ -31,11 +34,44 @@ std::optional<std::uint64_t> Sequence(std::string_view name) {
   return seq;
 }
 
+// The newest whole version. What a write that was cut short by SIGKILL left behind it goes, so that the next
+// version can be read.
+Result<JobdRecord> LoadRecord(const std::string& path) {
+  MSA_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxRecordBytes));
+  wire::FrameReader reader(kMaxRecordBytes);
+  reader.Append(text);
+  std::string newest;
+  for (;;) {
+    MSA_ASSIGN_OR_RETURN(std::optional<wire::Frame> frame, reader.Next());
+    if (!frame) break;
+    newest = std::move(frame->payload);
+  }
+  if (reader.buffered() > 0 &&
+      ::truncate(path.c_str(), static_cast<off_t>(text.size() - reader.buffered())) != 0)
+    return ErrnoError(errno, "shorten '" + path + "'");
+  return wire::Decode<JobdRecord>(newest);
+}
+
 }  // namespace
 
 Status SaveRecord(const NodePaths& paths, const JobdRecord& record) {
-  return WriteFileAtomically(paths.record(record.seq), wire::Encode(record), 0600)
-      .WithContext(fmt::format("keep record of job daemon {}", record.seq));
+  const auto failed = [&](int error) {
+    return ErrnoError(
+        error, fmt::format("keep record of job daemon {} in '{}'", record.seq, paths.record(record.seq)));
+  };
+  const UniqueFd fd(
+      ::open(paths.record(record.seq).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!fd) return failed(errno);
+  const std::string frame = wire::Pack(record);
+  const off_t before = ::lseek(fd.get(), 0, SEEK_END);
+  ssize_t written = 0;
+  do written = ::write(fd.get(), frame.data(), frame.size());
+  while (written < 0 && errno == EINTR);
+  if (written == static_cast<ssize_t>(frame.size())) return Status::Ok();
+  const int error = written < 0 ? errno : ENOSPC;
+  // What follows a part of a version could not be read.
+  if (::ftruncate(fd.get(), before) != 0) ::unlink(paths.record(record.seq).c_str());
+  return failed(error);
 }
 
 Result<FoundRecords> LoadRecords(const NodePaths& paths) {
@@ -51,8 +87,7 @@ Result<FoundRecords> LoadRecords(const NodePaths& paths) {
       directories.insert(*seq);
       continue;
     }
-    const auto text = ReadFile(paths.record(*seq), kMaxRecordBytes);
-    auto record = text.ok() ? wire::Decode<JobdRecord>(*text) : Result<JobdRecord>(text.status());
+    auto record = LoadRecord(paths.record(*seq));
     if (!record.ok() || record->seq != *seq || record->cookie.empty()) {
       MSA_RETURN_IF_ERROR(RemoveTree(paths.record(*seq)));
       continue;

@@ -27,7 +27,7 @@ struct JobdRecord {
   bool is_head = false;
   std::string launch;       // payload of LaunchJob, to be given again if it did not arrive
   std::string boot_id;      // pids mean nothing after a reboot
-  bool exit_acked = false;  // the controller needs its exit record no more
+  bool exit_acked = false;  // the controller needs its exit record no more; told to it twice it says so again
   template <class A>
   void Fields(A& a) {
     a(seq, cookie, pid, process_start, user.uid, user.gid, job, incarnation, member_index, is_head, launch,
@@ -54,7 +54,8 @@ struct LaunchHeader {
   }
 };
 
-// Replaces the record on disk (not synced: it is worth nothing after a reboot).
+// Adds a version to the record's file, where the last one counts: a tenth of the cost of replacing a file
+// (not synced: it is worth nothing after a reboot).
 Status SaveRecord(const NodePaths& paths, const JobdRecord& record);
 // All readable records of the node by seq; broken ones are removed, with their directory. `highest` is the
 // highest number that any record or directory has.
@@ -69,6 +70,7 @@ Result<FoundRecords> LoadRecords(const NodePaths& paths);
 std::uint64_t ProcessStart(std::uint32_t pid);
 // Of this boot of the kernel.
 std::string BootId();
+inline constexpr std::size_t kCookieCharacters = 64;
 // 32 random bytes in hex. kInternal: no randomness.
 Result<std::string> MakeCookie();
 

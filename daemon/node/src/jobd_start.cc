@@ -1,5 +1,6 @@
 // How job daemons are started: for the pool, and for jobs that found it empty.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -109,9 +110,7 @@ Status JobdManager::StartJobd(const UserIdentity& user) {
   if (status.ok()) {
     struct stat log {};
     if (::stat(paths.jobd_log().c_str(), &log) == 0) jobd->log_offset = static_cast<std::size_t>(log.st_size);
-    auto process = SpawnJobd(record);
-    status = process.status();
-    if (process.ok()) jobd->process = std::move(*process);
+    status = StartProcess(*jobd);
   }
   if (!status.ok()) {
     (void)RemoveTree(paths.run_directory(record.seq));
@@ -119,16 +118,106 @@ Status JobdManager::StartJobd(const UserIdentity& user) {
     return status;
   }
   jobd->is_child = true;
-  record.pid = static_cast<std::uint32_t>(jobd->process.pid);
-  record.process_start = ProcessStart(record.pid);
-  if (const Status saved = SaveRecord(paths, record); !saved.ok()) spdlog::warn("{}", saved.message());
   const std::uint64_t seq = record.seq;
   jobd->hello_timer = loop_.After(options_.hello_timeout, [this, seq] {
     const auto late = jobds_.find(seq);
-    if (late != jobds_.end()) Kill(*late->second);
+    if (late == jobds_.end()) return;
+    if (late->second->ordered) zygote_.Kill();  // it was to be there at once
+    Kill(*late->second);
   });
   Jobd& kept = *jobds_.emplace(seq, std::move(jobd)).first->second;
-  return WatchProcess(kept);
+  return kept.process.pidfd ? WatchProcess(kept) : Status::Ok();
+}
+
+Status JobdManager::StartProcess(Jobd& jobd) {
+  const JobdRecord& record = jobd.record;
+  if (options_.pool.least > 0 && owner_is_self(record.user)) {
+    const Status ordered =
+        zygote_.Order(record.seq, {options_.paths.run_directory(record.seq), record.cookie});
+    jobd.ordered = ordered.ok();
+    if (ordered.ok()) return ordered;
+  }
+  MSA_ASSIGN_OR_RETURN(ProcessHandle process, SpawnJobd(record));
+  NoteProcess(jobd, std::move(process));
+  return Status::Ok();
+}
+
+void JobdManager::NoteProcess(Jobd& jobd, ProcessHandle process) {
+  JobdRecord& record = jobd.record;
+  jobd.process = std::move(process);
+  record.pid = static_cast<std::uint32_t>(jobd.process.pid);
+  record.process_start = ProcessStart(record.pid);
+  if (const Status saved = SaveRecord(options_.paths, record); !saved.ok())
+    spdlog::warn("{}", saved.message());
+}
+
+// ------------------------------------------------------------------------------------------ zygote
+
+Zygote::Options JobdManager::ZygoteOptions() const {
+  Zygote::Options options;
+  options.argv = CommonWords(::geteuid());
+  // Those forked from it show theirs in this place.
+  options.argv.insert(options.argv.end(), {"--directory", options_.paths.run_directory(99'999'999)});
+  options.log = options_.paths.jobd_log();
+  options.min_backoff = options_.min_backoff;
+  options.max_backoff = options_.max_backoff;
+  return options;
+}
+
+Zygote::Handlers JobdManager::ZygoteHandlers() {
+  Zygote::Handlers handlers;
+  handlers.on_forked = [this](std::uint64_t seq, pid_t pid) { OnForked(seq, pid); };
+  handlers.on_refused = [this](std::uint64_t seq, const std::string& why) {
+    const auto it = jobds_.find(seq);
+    if (it == jobds_.end() || !it->second->ordered) return;
+    const UserIdentity user = it->second->record.user;
+    DropUnborn(seq);
+    StartFailed(user, why);
+  };
+  handlers.on_lost = [this](std::uint64_t seq) { DropUnborn(seq); };
+  handlers.on_reaped = [this] {
+    CheckClosed();
+    Balance();
+  };
+  return handlers;
+}
+
+void JobdManager::OnForked(std::uint64_t seq, pid_t pid) {
+  const auto it = jobds_.find(seq);
+  if (it == jobds_.end() || it->second->phase == Phase::kEnded) {
+    // Given up meanwhile. It is our child, and so keeps its number until it is collected.
+    ::kill(pid, SIGKILL);
+    return;
+  }
+  Jobd& jobd = *it->second;
+  jobd.ordered = false;
+  if (jobd.process.pidfd) return;  // its hello was faster
+  auto process = OpenProcess(pid);
+  if (!process.ok()) return spdlog::error("job daemon {}: {}", seq, process.status().message());
+  NoteProcess(jobd, std::move(*process));
+  if (const Status watched = WatchProcess(jobd); !watched.ok()) spdlog::error("{}", watched.message());
+}
+
+// A job daemon that may never have come to be: without its directory it leaves by itself.
+void JobdManager::DropUnborn(std::uint64_t seq) {
+  const auto it = jobds_.find(seq);
+  if (it == jobds_.end() || !it->second->ordered || it->second->process.pidfd) return;
+  loop_.Cancel(it->second->hello_timer);
+  loop_.Cancel(it->second->kill_timer);
+  jobds_.erase(it);
+  (void)RemoveTree(options_.paths.run_directory(seq));
+  (void)RemoveTree(options_.paths.record(seq));
+  // Later: orders may be under way.
+  loop_.Cancel(balance_timer_);
+  balance_timer_ = loop_.After(Millis(0), [this] { Balance(); });
+}
+
+std::vector<std::string> JobdManager::CommonWords(uid_t uid) const {
+  const NodePaths& paths = options_.paths;
+  return {options_.jobd,       "--node",          options_.node,        "--noded",
+          paths.jobd_socket(), "--topology-xml",  paths.topology_xml(), "--trampoline",
+          options_.trampoline, "--shm-directory", paths.shm_node(uid),  "--system",
+          paths.system()};
 }
 
 Result<ProcessHandle> JobdManager::SpawnJobd(const JobdRecord& record) {
@@ -139,12 +228,8 @@ Result<ProcessHandle> JobdManager::SpawnJobd(const JobdRecord& record) {
   SpawnSpec spec;
   if (!owner_is_self(record.user))
     spec.argv = {options_.run_as, "--run-as", fmt::format("{}:{}", record.user.uid, record.user.gid)};
-  for (std::string word : {options_.jobd, std::string("--node"), options_.node, std::string("--noded"),
-                           paths.jobd_socket(), std::string("--directory"), paths.run_directory(record.seq),
-                           std::string("--topology-xml"), paths.topology_xml(), std::string("--trampoline"),
-                           options_.trampoline, std::string("--shm-directory"),
-                           paths.shm_node(record.user.uid), std::string("--system"), paths.system()})
-    spec.argv.push_back(std::move(word));
+  for (std::string& word : CommonWords(record.user.uid)) spec.argv.push_back(std::move(word));
+  spec.argv.insert(spec.argv.end(), {"--directory", paths.run_directory(record.seq)});
   spec.env = CurrentEnvironment();
   std::erase_if(spec.env, [](const std::string& entry) {
     return entry.starts_with("MSA_JOBD_COOKIE=") || entry.starts_with("MSA_JOB_SOCKET=");

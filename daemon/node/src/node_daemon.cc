@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "msa/adapters/grpc/frame_bundle.h"
 #include "msa/adapters/process/files.h"
 #include "msa/base/fault.h"
 
@@ -89,6 +90,7 @@ Status NodeDaemon::Start() {
   handlers.on_quit_job = [this](const node_control::QuitJob& command) { OnQuitJob(command); };
   handlers.on_disconnected = [this](const Status& why) {
     loop_.Cancel(heartbeat_timer_);
+    unsent_.clear();  // told again with the rest
     spdlog::warn("controller at {}: {}; connecting again", options_.controller, why.message());
   };
   handlers.on_refused = [this](const Status& why, Millis retry) {
@@ -137,6 +139,7 @@ void NodeDaemon::OnRegistered(node_control::Registered registered) {
   heartbeat_interval_ = std::clamp(registered.heartbeat_interval, Millis(10), Millis(60'000));
   spdlog::info("registered with system '{}' at {}, heartbeat every {} ms", registered.system_name,
                options_.controller, heartbeat_interval_.count());
+  unsent_.clear();
   std::set<JobKey> keep;
   for (const node_control::JobdState& state : registered.keep) keep.insert({state.job, state.incarnation});
   for (const node_control::JobdState& state : jobds_.States()) {
@@ -182,12 +185,26 @@ void NodeDaemon::OnReport(const JobKey& key, wire::Frame frame) {
   // A job daemon repeats its exit record until ExitAck: what is on its way is kept, not lost with a broken
   // session.
   reports_.Add(key, frame);
-  if (controller_->connected())
-    (void)controller_->Send(node_control::FromJobd{key.job, key.incarnation, std::move(frame)});
+  if (!controller_->connected()) return;
+  if (unsent_.empty()) loop_.Post([this] { FlushReports(); });
+  // Far below what one message may hold.
+  constexpr std::size_t kMaxBundled = 64;
+  if (unsent_.empty() || unsent_.back().first != key || unsent_.back().second.size() >= kMaxBundled)
+    unsent_.emplace_back(key, std::vector<wire::Frame>());
+  unsent_.back().second.push_back(std::move(frame));
+}
+
+void NodeDaemon::FlushReports() {
+  for (auto& [key, frames] : std::exchange(unsent_, {}))
+    if (controller_->connected())
+      (void)controller_->Send(
+          node_control::FromJobd{key.job, key.incarnation, node_control::Bundle(std::move(frames))});
 }
 
 void NodeDaemon::OnGone(GoneJob gone) {
   sessions_.OnGone(gone.key, gone.reason);
+  FlushReports();  // its last words come first
+  if (gone.acknowledged) return reports_.Forget(gone.key);
   if (controller_ && controller_->connected()) SendGone(gone);
   // A clean end was asked for by the controller, which needs no second telling.
   if (gone.clean && gone.exit_record.empty())

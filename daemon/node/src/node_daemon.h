@@ -52,6 +52,8 @@ class NodeDaemon {
   void OnReport(const JobKey& key, wire::Frame frame);
   void OnGone(GoneJob gone);
   void SendGone(const GoneJob& gone);
+  // What the job daemons said since the loop's last turn.
+  void FlushReports();
   void SendHeartbeat();
   node_control::RegisterNode MakeRegistration();
 
@@ -60,6 +62,7 @@ class NodeDaemon {
   JobdManager jobds_;
   SessionRelay sessions_;
   ReportLog reports_;
+  std::vector<std::pair<JobKey, std::vector<wire::Frame>>> unsent_;  // in order; neighbours of a job are one
   std::unique_ptr<ControllerSession> controller_;
   Millis heartbeat_interval_{1000};
   TimerId heartbeat_timer_{};

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "msa/adapters/grpc/frame_bundle.h"
+
 namespace msa::node::test {
 
 FakeController::FakeController(std::string path) : path_(std::move(path)) {
@@ -83,8 +85,11 @@ void FakeController::Take(Stream& stream, v1::NodeReport report) {
       break;
     case v1::NodeReport::kFromJobd: {
       auto from = node_control::FromProto(std::move(*report.mutable_from_jobd()));
-      EXPECT_TRUE(from.ok());
-      if (from.ok()) from_jobd_.push_back(std::move(*from));
+      ASSERT_TRUE(from.ok());
+      auto frames = node_control::Unbundle(std::move(from->frame));
+      ASSERT_TRUE(frames.ok());
+      for (wire::Frame& frame : *frames)
+        from_jobd_.push_back({from->job, from->incarnation, std::move(frame)});
       break;
     }
     case v1::NodeReport::kJobdGone:

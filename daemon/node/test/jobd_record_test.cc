@@ -40,6 +40,25 @@ TEST_F(JobdRecordTest, ComesBackAsItWasSaved) {
   EXPECT_EQ(found->highest, 12U);
 }
 
+TEST_F(JobdRecordTest, TheLastVersionCountsAndOneThatWasCutShortDoesNot) {
+  JobdRecord record;
+  record.seq = 12;
+  record.cookie = "c";
+  ASSERT_TRUE(SaveRecord(paths(), record).ok());
+  record.pid = 99;
+  ASSERT_TRUE(SaveRecord(paths(), record).ok());
+  const std::string whole = *ReadFile(paths().record(12), 1000);
+  ASSERT_TRUE(WriteFileAtomically(paths().record(12), whole + whole.substr(0, 20)).ok());
+  for (const std::uint32_t pid : {99U, 100U}) {
+    const auto found = LoadRecords(paths());
+    ASSERT_TRUE(found.ok());
+    ASSERT_EQ(found->records.size(), 1U);
+    EXPECT_EQ(found->records[0].pid, pid);
+    record.pid = 100;
+    ASSERT_TRUE(SaveRecord(paths(), record).ok());
+  }
+}
+
 TEST_F(JobdRecordTest, FindsDirectoriesWithoutRecordAndRemovesBrokenRecords) {
   ASSERT_TRUE(MakeDirectory(paths().run_directory(3)).ok());
   ASSERT_TRUE(MakeDirectory(paths().run_directory(9)).ok());
@@ -79,7 +98,7 @@ TEST(Cookie, IsNotRepeated) {
   const auto a = MakeCookie();
   const auto b = MakeCookie();
   ASSERT_TRUE(a.ok() && b.ok());
-  EXPECT_EQ(a->size(), 64U);
+  EXPECT_EQ(a->size(), kCookieCharacters);
   EXPECT_NE(*a, *b);
 }
 

@@ -118,6 +118,17 @@ class NodedTest : public ::testing::Test {
     }
     return out;
   }
+  // Those that it forks have no socket as stdin; 0: none runs.
+  pid_t Zygote() const {
+    for (const pid_t pid : Pids()) {
+      char target[64] = {};
+      const std::string link = "/proc/" + std::to_string(pid) + "/fd/0";
+      if (pid != noded_.pid && ::readlink(link.c_str(), target, sizeof target - 1) > 0 &&
+          std::string_view(target).starts_with("socket:"))
+        return pid;
+    }
+    return 0;
+  }
   bool WarmReaches(std::uint32_t warm) {
     return Eventually(
         kLimit, [&] { return controller_->heartbeats() > 0 && controller_->heartbeat().jobd_warm == warm; });
@@ -234,6 +245,29 @@ TEST_F(NodedTest, StartsAJobDaemonOnDemandWhenThePoolIsEmpty) {
   for (std::uint64_t id = 1; id <= 3; ++id) StartJob(id);
   EXPECT_TRUE(Eventually(kLimit, [&] { return controller_->from_jobd().size() == 3; })) << Log();
   EXPECT_EQ(controller_->heartbeat().jobd_warm, 0U);
+}
+
+TEST_F(NodedTest, StartsAnotherZygoteWhenItIsKilledAndLosesNoJob) {
+  StartNoded();
+  ASSERT_TRUE(WarmReaches(2)) << Log();
+  StartJob(7);
+  ASSERT_TRUE(Started()) << Log();
+  const pid_t zygote = Zygote();
+  ASSERT_NE(zygote, 0);
+  for (std::uint64_t id = 8; id <= 10; ++id) StartJob(id);
+  ::kill(zygote, SIGKILL);
+  for (std::uint64_t id = 11; id <= 13; ++id) StartJob(id);
+  EXPECT_TRUE(Eventually(kLimit, [&] { return controller_->from_jobd().size() == 7; })) << Log();
+  EXPECT_TRUE(Eventually(kLimit, [&] { return Zygote() != 0 && Zygote() != zygote; })) << Log();
+  EXPECT_EQ(controller_->gone().size(), 0U) << Log();
+}
+
+TEST_F(NodedTest, DoesWithoutAZygoteThatDoesNotStart) {
+  StartNoded({}, {"TEST_JOBD=no-zygote"});
+  ASSERT_TRUE(WarmReaches(2)) << Log();
+  StartJob(7);
+  EXPECT_TRUE(Started()) << Log();
+  EXPECT_THAT(Log(), HasSubstr("job daemons are started one by one"));
 }
 
 TEST_F(NodedTest, FailsTheJobWithTheJobDaemonsWordsWhenNoneStarts) {

@@ -3,10 +3,11 @@
 // the job's task):
 //   ignore-quit   does not leave when told to
 // The environment's TEST_JOBD makes it fail from the start: "fail" (text on stderr, code 1), "mute" (never
-// connects). SignalJob 10: end the job (exit record, JobExit); 12: die by SIGKILL; 15: exit with code 3; 14:
-// record, then die.
+// connects), "no-zygote" (ends where it should fork others). SignalJob 10: end the job (exit record,
+// JobExit); 12: die by SIGKILL; 15: exit with code 3; 14: record, then die.
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/event_loop.h"
 #include "msa/adapters/process/files.h"
+#include "msa/adapters/process/fork_server.h"
 #include "msa/adapters/process/frame_channel.h"
 #include "msa/adapters/process/unix_socket.h"
 #include "msa/base/messages.h"
@@ -146,12 +148,24 @@ class TestJobd {
   bool ignore_quit_ = false;
 };
 
+// As msa-jobd: forks job daemons as it is ordered, and goes on in each of them.
+void BeZygote(std::map<std::string, std::string>& options) {
+  if (const char* mode = ::getenv("TEST_JOBD"); mode != nullptr && std::string(mode) == "no-zygote")
+    ::_exit(1);
+  const auto order = ServeForks(UniqueFd(std::stoi(options["--zygote"])));
+  if (!order.ok() || !*order) ::_exit(order.ok() ? 0 : 1);
+  options["--directory"] = (*order)->words.at(0);
+  const std::string& cookie = (*order)->words.at(1);
+  ::memcpy(::getenv("MSA_JOBD_COOKIE"), cookie.data(), cookie.size());
+}
+
 int Serve(std::map<std::string, std::string> options) {
+  if (options.contains("--zygote")) BeZygote(options);
   auto loop = EventLoop::Create();
   if (!loop.ok()) return 1;
   const char* cookie = ::getenv("MSA_JOBD_COOKIE");
   TestJobd jobd(**loop, std::move(options), cookie == nullptr ? "" : cookie);
-  if (const char* mode = ::getenv("TEST_JOBD"); mode == nullptr) {
+  if (const char* mode = ::getenv("TEST_JOBD"); mode == nullptr || std::string(mode) == "no-zygote") {
     jobd.Connect();
   } else if (std::string(mode) == "fail") {
     std::fputs("libpmix is not there\n", stderr);

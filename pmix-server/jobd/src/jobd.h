@@ -30,14 +30,20 @@ struct JobdOptions {
   std::string system;         // directory of the system, for MSA_DIR; empty: not told
   std::string shm_directory;  // of this node; the job's directory is made in it
   std::string cookie;
+  std::shared_ptr<const Machine> machine;  // of topology_xml; null: Create reads it
   Millis orphan_wait{5'000};  // a job daemon without a job leaves when noded stays away that long
   Millis peer_limit{10'000};  // to reach the other members
+  Millis exit_sync{
+      100};  // until the exit record is synced, unless the controller has acknowledged it by then
   Millis tls_delay{200};  // of an idle job daemon's preparation of TLS, which a job on one node never needs
 };
 
 // One job in its life. One thread, the loop's.
 class Jobd final : private HeadOutlet {
  public:
+  // What is the same for all job daemons of a node: the topology, libraries and what they read once. For a
+  // process that forks them: starts no thread and opens nothing.
+  static Status Preload(JobdOptions& options);
   // Does all that is slow before a job comes: PMIx server, TLS, topology, sockets. The error is ready for a
   // log.
   static Result<std::unique_ptr<Jobd>> Create(EventLoop& loop, JobdOptions options);
@@ -51,7 +57,6 @@ class Jobd final : private HeadOutlet {
  private:
   Jobd(EventLoop& loop, JobdOptions options) : loop_(loop), options_(std::move(options)) {}
   Status Prepare();
-  Status PrepareTopology();
 
   // noded
   wire::JobdHello Hello() const;
@@ -94,7 +99,7 @@ class Jobd final : private HeadOutlet {
 
   EventLoop& loop_;
   JobdOptions options_;
-  std::optional<Machine> machine_;
+  std::shared_ptr<const Machine> machine_;
   pmix::Network network_ = pmix::Network::kOrdinary;
   TlsContext tls_;
   std::unique_ptr<launch::TaskLauncher> launcher_;

@@ -1,19 +1,24 @@
 // msa-jobd: started by the node daemon, serves one job, leaves with it.
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "msa/adapters/process/fork_server.h"
 #include "msa/adapters/process/standard_descriptors.h"
 
 #include "jobd.h"
@@ -23,8 +28,9 @@ namespace {
 
 constexpr std::string_view kUsage =
     "usage: msa-jobd --node NAME --noded SOCKET --directory DIR --trampoline PATH --shm-directory DIR "
-    "[--topology-xml FILE] [--system DIR]\n"
-    "The job daemon of msa; the node daemon starts it. Its cookie stands in MSA_JOBD_COOKIE.\n";
+    "[--topology-xml FILE] [--system DIR] [--zygote FD]\n"
+    "The job daemon of msa; the node daemon starts it. Its cookie stands in MSA_JOBD_COOKIE.\n"
+    "With --zygote it serves no job: it forks job daemons as the socket FD orders, until that is closed.\n";
 
 // libmsampi.so, which is built and installed beside the trampoline's directory.
 std::string FindMpiLibrary(const std::string& trampoline) {
@@ -37,15 +43,23 @@ std::string FindMpiLibrary(const std::string& trampoline) {
   return {};
 }
 
-Result<JobdOptions> ParseOptions(int argc, char** argv) {
-  JobdOptions options;
+struct MainOptions {
+  JobdOptions jobd;
+  std::string zygote;           // number of the socket; empty: this is a job daemon
+  char* cookie_slot = nullptr;  // in the environment that /proc shows: the node daemon finds lost ones by it
+};
+
+Result<MainOptions> ParseOptions(int argc, char** argv) {
+  MainOptions all;
+  JobdOptions& options = all.jobd;
   const std::map<std::string_view, std::string*> fields = {{"--node", &options.node},
                                                            {"--noded", &options.noded_socket},
                                                            {"--directory", &options.directory},
                                                            {"--trampoline", &options.trampoline},
                                                            {"--shm-directory", &options.shm_directory},
                                                            {"--topology-xml", &options.topology_xml},
-                                                           {"--system", &options.system}};
+                                                           {"--system", &options.system},
+                                                           {"--zygote", &all.zygote}};
   for (int i = 1; i < argc; ++i) {
     std::string_view name = argv[i];
     const auto equals = name.find('=');
@@ -60,12 +74,48 @@ Result<JobdOptions> ParseOptions(int argc, char** argv) {
       return Error(Code::kInvalidArgument, "option '{}' needs a value", key);
   }
   for (const auto& [name, value] : fields)
-    if (value->empty() && name != "--topology-xml" && name != "--system")
+    if (value->empty() && name != "--topology-xml" && name != "--system" && name != "--zygote")
       return Error(Code::kInvalidArgument, "option '{}' is missing", name);
-  if (const char* cookie = ::getenv("MSA_JOBD_COOKIE")) options.cookie = cookie;
+  all.cookie_slot = ::getenv("MSA_JOBD_COOKIE");
+  if (all.cookie_slot != nullptr) options.cookie = all.cookie_slot;
   ::unsetenv("MSA_JOBD_COOKIE");
   options.mpi_library = FindMpiLibrary(options.trampoline);
-  return options;
+  return all;
+}
+
+// The words that ps shows, in the place of those that the process was started with: they name a job daemon as
+// if it had been started by exec.
+void ShowAs(const JobdOptions& options, int argc, char** argv) {
+  char* const begin = argv[0];
+  const std::size_t size = static_cast<std::size_t>(argv[argc - 1] - begin) + ::strlen(argv[argc - 1]) + 1;
+  std::string words;
+  for (const std::string& word :
+       {std::string(argv[0]), std::string("--node"), options.node, std::string("--directory"),
+        options.directory, std::string("--noded"), options.noded_socket})
+    words += word + '\0';
+  words.resize(size);
+  ::memcpy(begin, words.data(), size);
+  begin[size - 1] = '\0';
+}
+
+// Forks job daemons. Returns in each of them, with the options it was given; the zygote itself ends here.
+Result<JobdOptions> BeZygote(MainOptions all, int argc, char** argv) {
+  ::prctl(PR_SET_NAME, "msa-jobd-zygote");
+  MSA_RETURN_IF_ERROR(Jobd::Preload(all.jobd));
+  MSA_ASSIGN_OR_RETURN(const std::optional<ForkOrder> order,
+                       ServeForks(UniqueFd(::atoi(all.zygote.c_str()))));
+  if (!order) ::_exit(0);
+  if (order->words.size() != 2)
+    return Error(Code::kInvalidArgument, "an order to fork has {} words; expected directory and cookie",
+                 order->words.size());
+  ::prctl(PR_SET_NAME, "msa-jobd");
+  ::unsetenv("LD_BIND_NOW");  // of the zygote
+  if (all.jobd.cookie.size() == order->words[1].size())
+    ::memcpy(all.cookie_slot, order->words[1].data(), order->words[1].size());
+  all.jobd.directory = order->words[0];
+  all.jobd.cookie = order->words[1];
+  ShowAs(all.jobd, argc, argv);
+  return std::move(all.jobd);
 }
 
 Status Serve(JobdOptions options) {
@@ -94,6 +144,9 @@ Status Serve(JobdOptions options) {
 
 int main(int argc, char** argv) {
   msa::SecureStandardDescriptors();
+  // libpmix's threads allocate little: a heap for each costs more to set up and to tear down than they ever
+  // wait.
+  ::mallopt(M_ARENA_MAX, 1);
   if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
     ::fputs(msa::jobd::kUsage.data(), stdout);
     return 0;
@@ -105,7 +158,9 @@ int main(int argc, char** argv) {
     ::fprintf(stderr, "msa-jobd: %s\n%s", options.status().message().c_str(), msa::jobd::kUsage.data());
     return 2;
   }
-  const msa::Status status = msa::jobd::Serve(std::move(*options));
+  auto jobd = options->zygote.empty() ? msa::Result<msa::jobd::JobdOptions>(std::move(options->jobd))
+                                      : msa::jobd::BeZygote(std::move(*options), argc, argv);
+  const msa::Status status = jobd.ok() ? msa::jobd::Serve(std::move(*jobd)) : jobd.status();
   spdlog::error("{}", status.message());
   return 1;
 }

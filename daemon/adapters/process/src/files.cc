@@ -53,16 +53,22 @@ bool ReadUpTo(int fd, std::size_t limit, std::string& out) {
   return true;
 }
 
-}  // namespace
-
-Status MakeDirectory(const std::string& path, mode_t mode, std::optional<UserIdentity> owner) {
-  if (path.empty()) return Status(Code::kInvalidArgument, "directory path is empty");
+Status MakeParents(const std::string& path, mode_t mode) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     const std::string parent = path.substr(0, slash);
     if (::mkdir(parent.c_str(), mode) != 0 && errno != EEXIST && ::access(parent.c_str(), F_OK) != 0)
       return ErrnoError(errno, "create directory '" + parent + "'");
   }
-  if (::mkdir(path.c_str(), mode) != 0) {
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status MakeDirectory(const std::string& path, mode_t mode, std::optional<UserIdentity> owner) {
+  if (path.empty()) return Status(Code::kInvalidArgument, "directory path is empty");
+  const bool is_new = ::mkdir(path.c_str(), mode) == 0;
+  if (!is_new && errno != EEXIST) MSA_RETURN_IF_ERROR(MakeParents(path, mode));
+  if (!is_new && ::mkdir(path.c_str(), mode) != 0) {
     if (errno != EEXIST) return ErrnoError(errno, "create directory '" + path + "'");
     MSA_RETURN_IF_ERROR(CheckOwnDirectory(path, owner ? owner->uid : ::geteuid()));
   }

@@ -94,18 +94,18 @@ void Controller::Impl::Handle(event::Submit& e) {
 void Controller::Impl::Handle(event::SchedulePass&) {
   SettleAll();
   if (!pending.empty()) {
-    const Plan plan = Schedule(View(), PendingJobs(), now, options.scheduler);
+    Plan plan = Schedule(View(), PendingJobs(), now, options.scheduler);
     for (const msa::Start& start : plan.starts)
       if (Job* job = Find(start.id); job != nullptr && pending.contains(start.id))
         Start(*job, start.placement);
-    for (const Waiting& waiting : plan.waiting) {
+    for (Waiting& waiting : plan.waiting) {
       Job* job = Find(waiting.id);
       if (job == nullptr) continue;
       const Instant expected = waiting.expected_start == kNever ? Instant() : waiting.expected_start;
-      const bool changed = job->wait_reason != waiting.reason;
-      job->wait_reason = waiting.reason;
       job->expected_start = expected;
-      if (changed) Change(*job);
+      if (job->wait_reason == waiting.reason) continue;
+      job->wait_reason = std::move(waiting.reason);
+      Change(*job);
     }
   }
   RetryAsks();
@@ -179,6 +179,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::JobStarted&
 }
 
 void Controller::Impl::OnMessage(Job& job, const std::string&, wire::NamespaceReport& m) {
+  const bool is_the_step = m.parent.empty() && job.record.spec.mode == wire::JobMode::kStep;
   auto& list = job.record.namespaces;
   const auto it =
       std::find_if(list.begin(), list.end(), [&](const auto& known) { return known.nspace == m.nspace; });
@@ -191,7 +192,9 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::NamespaceRe
         list.erase(old);
     list.push_back(std::move(m));
   }
-  Put(job);
+  // The step of a job that is one comes to the disk with the JobStarted or JobExit right behind it, and is
+  // told again after a restart: a commit of its own would be a third of such a job's.
+  if (!is_the_step) Put(job);
   Change(job);
 }
 

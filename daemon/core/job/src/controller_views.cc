@@ -38,6 +38,7 @@ Placement Controller::Impl::HeldBy(const Job& job) const {
 
 std::vector<PendingJob> Controller::Impl::PendingJobs() const {
   std::vector<PendingJob> out;
+  out.reserve(std::min(pending.size(), options.scheduler.depth));
   for (const JobId id : pending) {
     if (out.size() >= options.scheduler.depth) break;
     if (held.contains(id)) continue;

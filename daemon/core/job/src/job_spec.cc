@@ -145,6 +145,7 @@ std::string DefaultName(const JobSpec& spec) {
 
 JobRequest RequestOf(const JobSpec& spec) {
   JobRequest request;
+  request.components.reserve(spec.components.size());
   for (const Component& component : spec.components) request.components.push_back(component.resources);
   if (spec.time_limit_s > 0) request.time_limit = Millis(std::int64_t{1000} * spec.time_limit_s);
   request.oversubscribe = spec.oversubscribe;

@@ -23,6 +23,19 @@ std::string KeyOf(const JobRequest& request) {
   return key;
 }
 
+// A queue of equal requests is the usual long one: most keys are the one before.
+bool SameKey(const JobRequest& a, const JobRequest& b) {
+  const auto same = [](const ComponentRequest& x, const ComponentRequest& y) {
+    return x.module == y.module && x.min_nodes == y.min_nodes && x.max_nodes == y.max_nodes &&
+           x.ntasks == y.ntasks && x.ntasks_per_node == y.ntasks_per_node &&
+           x.cpus_per_task == y.cpus_per_task && x.memory == y.memory && x.gpus_per_node == y.gpus_per_node &&
+           x.exclusive == y.exclusive && x.fewest_nodes == y.fewest_nodes && x.nodelist == y.nodelist &&
+           x.exclude == y.exclude;
+  };
+  return a.time_limit == b.time_limit && a.oversubscribe == b.oversubscribe &&
+         std::equal(a.components.begin(), a.components.end(), b.components.begin(), b.components.end(), same);
+}
+
 std::string Count(std::uint64_t n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
@@ -149,7 +162,10 @@ Planner::Lack Planner::LackFor(const PendingJob& job) const {
 
 Plan Planner::Run() {
   Plan plan;
+  blocked_.reserve(pending_.size());
   std::size_t seen = 0;
+  const JobRequest* last = nullptr;
+  std::string key;
   for (const PendingJob& job : pending_) {
     if (seen++ >= options_.depth) {
       blocked_.push_back({&job,
@@ -159,11 +175,13 @@ Plan Planner::Run() {
       continue;
     }
     // Within a pass what is free only shrinks: a request that failed once fails again.
-    const std::string key = KeyOf(job.request);
+    if (last == nullptr || !SameKey(*last, job.request)) key = KeyOf(job.request);
+    last = &job.request;
     if (!lack_by_key_.contains(key) && TryStart(job, plan)) continue;
     Block(job, key);
   }
   // The starts of the others, for people and for grants: as if every waiting job held a reservation.
+  plan.waiting.reserve(blocked_.size());
   for (Blocked& blocked : blocked_) {
     if (!blocked.reserved && !blocked.hopeless && reservations_ < options_.planned) Hold(blocked);
     plan.waiting.push_back(std::move(blocked.waiting));
