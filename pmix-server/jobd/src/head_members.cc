@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "msa/base/ping.h"
+
 #include "head.h"
 
 namespace msa::jobd {
@@ -17,7 +19,12 @@ void Head::OnController(const wire::Frame& frame) {
     case wire::MembersChanged::kType:
       return with(wire::MembersChanged{}, [&](auto m) { OnMembersChanged(m.epoch, m.members, m.reason); });
     case wire::CancelJob::kType:
-      return with(wire::CancelJob{}, [&](auto m) { Cancel(m.final_state, Millis(m.grace_ms), m.reason); });
+      return with(wire::CancelJob{}, [&](auto m) {
+        Cancel(m.final_state, Millis(m.grace_ms), m.reason);
+        // One that has a session is still reading; its end is told by kSessionOver.
+        owner_gone_ = owner_gone_ || (m.owner_gone && !hub_->has_owner());
+        LeaveWhenDone();
+      });
     case wire::SignalJob::kType:
       return with(wire::SignalJob{}, [&](auto m) { Signal(m.signal); });
     case wire::ExitAck::kType:
@@ -240,6 +247,8 @@ void Head::OnSession(std::uint64_t session, const wire::Frame& frame) {
       return with(wire::Input{}, [&](auto m) { OnInput(session, std::move(m)); });
     case wire::ClientSignal::kType:
       return with(wire::ClientSignal{}, [&](auto m) { Signal(m.signal); });
+    case wire::Ping::kType:
+      return outlet_.ToSession(session, wire::Ping::kType, {});
     case kSessionOver:
       // noded's word that the client itself has gone: nobody comes back for the rest. (A restart of noded is
       // OnSessionsLost, and there the owner does.)

@@ -22,6 +22,7 @@ class Controller::Impl {
   struct Job {
     JobRecord record;
     std::optional<Instant> owner_deadline;     // its msactl must be back by then
+    bool owner_gone = false;                   // and is not expected any more
     std::optional<Instant> kill_deadline;      // kEnding: ended from here if no exit record came
     std::map<std::uint32_t, Instant> missing;  // members whose job daemon was not reported: judged then
     std::string wait_reason;
@@ -96,6 +97,8 @@ class Controller::Impl {
   // Drives a job to `state`: a waiting one ends at once, others are told to end within `grace`.
   void BeginEnd(Job& job, JobState state, Millis grace, const std::string& reason);
   void SendCancel(const Job& job, Millis grace);
+  wire::CancelJob CancelOf(const Job& job, Millis grace) const;
+  void LoseOwner(Job& job, Millis grace, const std::string& reason);
   struct Ending {
     JobState state = JobState::kFailed;
     std::int32_t exit_code = 0;
