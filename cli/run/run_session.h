@@ -39,6 +39,7 @@ class RunSession {
 
  private:
   bool owner() const noexcept { return options_.spec.has_value(); }
+  // No task of it is known to run.
   bool waiting() const noexcept { return !job_ || job_->state == JobState::kPending; }
   std::string JobName() const;
 
@@ -48,6 +49,7 @@ class RunSession {
   void OnPlaced(const JobEvent& event);
   void OnControllerEnd(const Status& status);
   void OnControllerAway(const Status& why);
+  void OnNoAnswer();
 
   void OnSignal(int signal);
   void OnInterrupt();
@@ -56,10 +58,12 @@ class RunSession {
   enum class Grace { kYes, kNo };
   void Cancel(const std::string& reason, Grace grace, int exit_code);
   void SendCancel();
+  void CancelByJobDaemon();
   void OnOutputFailed(const Status& why, bool broken_pipe);
 
   void OnSessionEnd(const wire::SessionEnd& end);
   void OnSessionLost(const Status& why);
+  void OnSessionSilent();
   // Ends the session if nothing is to be waited for any more.
   void CheckFinished();
   void FinishAfter(Millis delay);
@@ -83,6 +87,7 @@ class RunSession {
   bool link_open_ = false;
 
   std::optional<JobInfo> job_;  // as last heard
+  std::string head_node_;
   bool final_ = false;
   bool stream_over_ = false;  // the controller said all it had to say
   Status stream_end_;
@@ -97,6 +102,8 @@ class RunSession {
   std::optional<TimerId> finish_timer_;
   std::optional<TimerId> retry_timer_;
   std::optional<SteadyTime> away_since_;
+  std::optional<TimerId> answer_timer_;  // of the first request
+  std::optional<TimerId> cancel_timer_;  // of a cancel
   Millis backoff_{0};
 
   std::optional<SteadyTime> last_interrupt_;
