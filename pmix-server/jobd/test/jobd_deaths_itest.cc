@@ -76,7 +76,10 @@ TEST_P(JobdDeaths, LeaveTheJobDaemonUnharmed) {
       for (const pid_t pid : pids) ::kill(pid, SIGKILL);
     }
     ASSERT_TRUE(job.UntilOver()) << "round " << round << ": a job daemon died or hangs\n" << job.Notices();
-    EXPECT_EQ(job.exit->exit_code, 128 + SIGKILL) << job.exit->message;
+    // A cancel without grace sends both signals; which of them is a task's death is chance.
+    const bool by_term = death.by_cancel && job.exit->exit_code == 128 + SIGTERM;
+    EXPECT_TRUE(by_term || job.exit->exit_code == 128 + SIGKILL)
+        << job.exit->exit_code << " " << job.exit->message;
     EXPECT_TRUE(job.failures.empty()) << job.failures[0].reason;
   }
 }
