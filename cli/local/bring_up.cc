@@ -110,6 +110,10 @@ Status SupervisorFailed(const UpOptions& options, const LocalPaths& paths, const
         Code::kAlreadyExists,
         "a system runs in '{}' already, its supervisor has pid {}; stop it with 'msactl cluster down{}'",
         paths.dir(), LockHolder(paths.supervisor_lock()), options.flag);
+  if (how && WIFEXITED(*how) && WEXITSTATUS(*how) == 0)
+    return Error(Code::kAborted,
+                 "the system in '{}' was taken down while it came up; run 'msactl cluster up{}' again",
+                 paths.dir(), options.flag);
   return Error(Code::kInternal, "the supervisor {}{}", how ? DescribeWaitStatus(*how) : "has gone",
                LogTail(paths, "supervisor"));
 }
@@ -164,13 +168,15 @@ Status StillStarting(const UpOptions& options, const Status& why) {
 // Takes down what was started. Jobs of before stay queued.
 Status NotUp(const UpOptions& options, const LocalPaths& paths, const ProcessHandle& supervisor,
              const Status& why) {
-  // Another `cluster up` was faster: it is that one's system.
-  if (why.code() == Code::kAlreadyExists) return why;
+  // Another `cluster up` was faster: it is that one's system. A `cluster down` clears up by itself.
+  if (why.code() == Code::kAlreadyExists || why.code() == Code::kAborted) return why;
   // It may not have its lock yet, by which TakeDown would find it.
   SignalProcess(supervisor, SIGTERM);
   pollfd entry{supervisor.pidfd.get(), POLLIN, 0};
   ::poll(&entry, 1, static_cast<int>(kSupervisorWait.count()));
+  const Status space = CheckSpace(paths);
   const Status down = TakeDown({.dir = options.dir, .now = true, .keep_jobs = true}).status();
+  if (!space.ok()) return space;
   if (!down.ok())
     return Error(why.code(), "{}\n  it could not be taken down again: {}; see 'msactl cluster status{}'",
                  why.message(), down.message(), options.flag);
@@ -198,19 +204,38 @@ Status CheckSocketPaths(const LocalPaths& paths, const SystemTopology& topology)
   return CheckSocketPath(longest);
 }
 
+namespace {
+
+// A `cluster down` that still clears up is waited for.
+Status CheckNotRunning(const UpOptions& options, const LocalPaths& paths) {
+  const SteadyTime give_up = SteadyNow() + kSupervisorWait;
+  for (;;) {
+    if (const pid_t pid = RunningSupervisor(paths); pid != 0)
+      return Error(
+          Code::kAlreadyExists,
+          "a system runs in '{}' already, its supervisor has pid {}; stop it with 'msactl cluster down{}'",
+          paths.dir(), pid, options.flag);
+    const pid_t holder = LockHolder(paths.supervisor_lock());
+    if (holder == 0) return Status::Ok();
+    if (SteadyNow() >= give_up)
+      return Error(Code::kAborted, "a 'msactl cluster down' (pid {}) still works on '{}'; try again later",
+                   holder, paths.dir());
+    ::poll(nullptr, 0, kLookMillis);
+  }
+}
+
+}  // namespace
+
 Result<RunningSystem> BringUp(const UpOptions& options) {
   const LocalPaths paths(options.dir);
-  if (const pid_t pid = LockHolder(paths.supervisor_lock()); pid != 0)
-    return Error(
-        Code::kAlreadyExists,
-        "a system runs in '{}' already, its supervisor has pid {}; stop it with 'msactl cluster down{}'",
-        paths.dir(), pid, options.flag);
+  MSA_RETURN_IF_ERROR(CheckNotRunning(options, paths));
   RunningSystem out;
   MSA_ASSIGN_OR_RETURN(const std::string text, TopologyText(options, paths));
   MSA_ASSIGN_OR_RETURN(out.topology,
                        ParseTopology(text, options.topology.empty() ? "default" : options.topology));
   MSA_RETURN_IF_ERROR(CheckSocketPaths(paths, out.topology));
   MSA_ASSIGN_OR_RETURN(const std::string bin, FindExecutables());
+  MSA_RETURN_IF_ERROR(CheckSpace(paths));
   MSA_RETURN_IF_ERROR(ClaimDirectory(paths));
   MSA_RETURN_IF_ERROR(MakeDirectory(paths.log_directory()));
   MSA_RETURN_IF_ERROR(WriteFileAtomically(paths.topology(), text));

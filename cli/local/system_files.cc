@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <string_view>
 
 #include "msa/adapters/process/files.h"
+#include "msa/adapters/process/lock_file.h"
 #include "msa/base/unique_fd.h"
 #include "msa/topology/suggest.h"
 
@@ -19,6 +21,10 @@ namespace {
 // With the suffixes that SQLite gives.
 constexpr std::array<std::string_view, 6> kStateFiles = {
     "state.db", "state.db-wal", "state.db-shm", "state.db-journal", "topology.toml", "controller.lock"};
+
+constexpr std::size_t kMaxCommandLine = std::size_t{64} << 10;
+// The store and its log, the sockets and directories of a few nodes, and the first lines of their logs.
+constexpr std::uint64_t kLeastSpace = std::uint64_t{1} << 20;
 
 bool IsState(std::string_view name) {
   return std::find(kStateFiles.begin(), kStateFiles.end(), name) != kStateFiles.end();
@@ -59,6 +65,30 @@ Status CheckMode(const LocalPaths& paths, const struct stat& info) {
 }
 
 }  // namespace
+
+pid_t RunningSupervisor(const LocalPaths& paths) {
+  const pid_t holder = LockHolder(paths.supervisor_lock());
+  if (holder == 0) return 0;
+  const Result<std::string> line = ReadFile(fmt::format("/proc/{}/cmdline", holder), kMaxCommandLine);
+  const std::string_view word("\0supervise\0", 11);
+  return line.ok() && line->find(word) != std::string::npos ? holder : 0;
+}
+
+Status CheckSpace(const LocalPaths& paths) {
+  std::string place = paths.dir();
+  struct statvfs disk {};
+  while (::statvfs(place.c_str(), &disk) != 0) {
+    if (errno != ENOENT || place.size() <= 1) return Status::Ok();  // what is wrong there says who makes it
+    place.erase(std::max<std::size_t>(place.rfind('/'), 1));
+  }
+  const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free >= kLeastSpace) return Status::Ok();
+  return Error(
+      Code::kResourceExhausted,
+      "the disk of '{}' is full: {} KiB are free, a system needs {} KiB at least; free space there or "
+      "choose another directory with --dir or MSA_DIR",
+      paths.dir(), free / 1024, kLeastSpace / 1024);
+}
 
 bool HoldsSystem(const LocalPaths& paths) {
   struct stat info {};

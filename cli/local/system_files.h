@@ -1,6 +1,8 @@
 #pragma once
 // Files of a local system in its directory: nothing else in there is ever removed.
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -9,6 +11,12 @@
 #include "local/local_paths.h"
 
 namespace msa::cli {
+
+// pid of the supervisor, 0 if none runs. A `cluster down` that clears up holds the same lock.
+pid_t RunningSupervisor(const LocalPaths& paths);
+
+// kResourceExhausted: the disk under the directory, or under the place for it, is full.
+Status CheckSpace(const LocalPaths& paths);
 
 // `cluster up` has made a system in the directory: its supervisor.lock is there.
 bool HoldsSystem(const LocalPaths& paths);

@@ -67,7 +67,7 @@ std::size_t EndJobs(const LocalPaths& paths, bool now) {
 }
 
 void EndSupervisor(const LocalPaths& paths, DownReport* report) {
-  const pid_t pid = LockHolder(paths.supervisor_lock());
+  const pid_t pid = RunningSupervisor(paths);
   if (pid == 0) return;
   const Result<ProcessHandle> process = OpenProcess(pid);
   if (!process.ok()) return;
@@ -76,6 +76,24 @@ void EndSupervisor(const LocalPaths& paths, DownReport* report) {
   report->killed.push_back(fmt::format("supervisor (pid {})", pid));
   SignalProcess(*process, SIGKILL);
   Ended(*process, kSweepWait);
+}
+
+// Keeps everybody else from starting or clearing this system while its remains are cleared. nullopt: the lock
+// cannot be had, on a full disk say, and what is there is cleared all the same. kAborted: another
+// `cluster down` does not end.
+Result<std::optional<LockFile>> EndSupervisorForGood(const LocalPaths& paths, DownReport* report) {
+  const SteadyTime give_up = SteadyNow() + kSupervisorWait;
+  for (;;) {
+    EndSupervisor(paths, report);
+    Result<LockFile> lock = LockFile::Acquire(paths.supervisor_lock(), "the system in '" + paths.dir() + "'");
+    if (lock.ok()) return std::optional<LockFile>(*std::move(lock));
+    if (lock.status().code() != Code::kAlreadyExists) return std::optional<LockFile>();
+    // A supervisor that has just started is ended, another `cluster down` waited for.
+    if (SteadyNow() >= give_up)
+      return Error(Code::kAborted, "another 'msactl cluster up' or 'down' works on '{}' (pid {}); try again",
+                   paths.dir(), LockHolder(paths.supervisor_lock()));
+    ::poll(nullptr, 0, kLookMillis);
+  }
 }
 
 // Daemons that a killed supervisor left.
@@ -220,10 +238,9 @@ Result<DownReport> TakeDown(const DownOptions& options) {
   MSA_ASSIGN_OR_RETURN(const bool there, LooksLikeSystem(paths, options));
   if (!there) return report;
   const std::vector<DaemonEntry> entries = LoadDaemonTable(paths.daemon_table());
-  report.was_running =
-      LockHolder(paths.supervisor_lock()) != 0 || std::any_of(entries.begin(), entries.end(), IsAlive);
+  report.was_running = RunningSupervisor(paths) != 0 || std::any_of(entries.begin(), entries.end(), IsAlive);
   if (report.was_running && !options.keep_jobs) report.jobs_cancelled = EndJobs(paths, options.now);
-  EndSupervisor(paths, &report);
+  MSA_ASSIGN_OR_RETURN(const std::optional<LockFile> lock, EndSupervisorForGood(paths, &report));
   EndDaemons(paths, &report);
   KillStrays(paths, &report);
   SweepTasks(paths);

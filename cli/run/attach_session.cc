@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "msa/adapters/process/unix_socket.h"
+#include "msa/base/ping.h"
 
 #include "run/backoff.h"
 
@@ -18,6 +19,11 @@ constexpr std::uint64_t kAckBytes = 256u << 10;
 constexpr Millis kAckDelay{20};
 // Twice this at most until a prompt shows; the rest of a line that was cut follows within it.
 constexpr Millis kIdleLine{50};
+// A session that says nothing for so long is asked whether it is there. The third question that would be due
+// is not asked: it hangs. A job daemon that starts thousands of tasks answers within 0.1 s. Questions are
+// counted, not seconds: this process may have been stopped itself.
+constexpr Millis kPingAfter{1'500};
+constexpr int kUnanswered = 2;
 // Of a job that dies on all its nodes each tells its part, and the first is the one told as the job's end.
 constexpr std::size_t kNoticesKept = 4096;
 // What a slow reader of ours may let pile up here.
@@ -45,6 +51,7 @@ AttachSession::~AttachSession() {
   if (retry_timer_) loop_.Cancel(*retry_timer_);
   if (ack_timer_) loop_.Cancel(*ack_timer_);
   if (idle_timer_) loop_.Cancel(*idle_timer_);
+  if (watch_timer_) loop_.Cancel(*watch_timer_);
 }
 
 void AttachSession::SetTarget(const Target& target) {
@@ -82,6 +89,37 @@ void AttachSession::Connect() {
   open.acked = received_;
   open.wants_stdin = wants_stdin;
   link_->Open(target_.job, target_.incarnation, open);
+  heard_ = false;
+  unanswered_ = 0;
+  Watch();
+}
+
+void AttachSession::Watch() {
+  if (watch_timer_) loop_.Cancel(*watch_timer_);
+  watch_timer_ = loop_.After(kPingAfter, [this] {
+    watch_timer_.reset();
+    if (!link_ || ended() || lost_) return;
+    Ask();
+    Watch();
+  });
+}
+
+void AttachSession::Ask() {
+  // A reader of ours that is slow keeps the answers from coming.
+  if (std::exchange(heard_, false) || paused_) {
+    unanswered_ = 0;
+  } else if (unanswered_ < kUnanswered) {
+    ++unanswered_;
+    link_->Send(wire::Ping{});
+  } else if (!std::exchange(silent_, true)) {
+    handlers_.on_silent();
+  }
+}
+
+void AttachSession::Heard() {
+  heard_ = true;
+  unanswered_ = 0;
+  if (std::exchange(silent_, false)) handlers_.on_heard();
 }
 
 void AttachSession::TryAgain(const Status& why) {
@@ -114,6 +152,7 @@ void AttachSession::OnFrame(const wire::Frame& frame) {
   joined_ = true;
   away_since_.reset();
   backoff_ = Millis(0);
+  Heard();
   switch (frame.type) {
     case wire::Output::kType:
       if (auto output = wire::Decode<wire::Output>(frame.payload); output.ok()) OnOutput(*std::move(output));

@@ -33,6 +33,9 @@ class AttachSession {
     std::function<void(const wire::SessionEnd&)> on_end;
     // No session can be had any more; some output may be missing.
     std::function<void(Status)> on_lost;
+    // The job daemon or its node daemon has been silent for a while; or is heard again.
+    std::function<void()> on_silent;
+    std::function<void()> on_heard;
     // A descriptor takes no more output.
     std::function<void(Status why, bool broken_pipe)> on_output_failed;
     // Of a step: it waits, or runs.
@@ -63,6 +66,8 @@ class AttachSession {
   // The job daemon has answered in the present session.
   bool joined() const noexcept { return joined_; }
   bool ended() const noexcept { return end_.has_value(); }
+  // A question to the job daemon has been open for a while.
+  bool silent() const noexcept { return silent_; }
   // Everything that came was written.
   bool Written() const { return writer_.idle(); }
   // What was to be sent has left this process.
@@ -84,6 +89,9 @@ class AttachSession {
   bool IsNew(std::uint64_t seq);
   void LimitQueue();
   void WaitForIdle();
+  void Watch();
+  void Ask();
+  void Heard();
 
   EventLoop& loop_;
   const Options options_;
@@ -108,6 +116,10 @@ class AttachSession {
   std::optional<TimerId> retry_timer_;
   std::optional<TimerId> ack_timer_;
   std::optional<TimerId> idle_timer_;
+  std::optional<TimerId> watch_timer_;
+  bool heard_ = false;  // a frame, since the last look
+  int unanswered_ = 0;  // questions
+  bool silent_ = false;
   std::deque<std::string> notices_;  // the last ones
   bool hushed_ = false;
 };

@@ -20,14 +20,22 @@ namespace {
 
 // A job that waits longer than this is said to wait.
 constexpr Millis kQueueNotice{500};
+// For the controller's answer to the first request. A pass of its scheduler over 10,000 nodes takes 0.3 s.
+constexpr Millis kFirstAnswer{10'000};
+// For its answer to a cancel, until the job's own daemon is asked to end the tasks.
+constexpr Millis kCancelAnswer{2'000};
 // The window for the second Ctrl-C, as srun's is 1 s: too short for hands that are not on the keyboard.
 constexpr std::chrono::seconds kSecondInterrupt{5};
 // After all output, for the controller's last word: it may be away.
 constexpr Millis kFinalEventWait{250};
 // After the controller's last word, for a session that has not been answered: a launch that failed early.
 constexpr Millis kJoinWait{500};
-// After a cancel, for the job's end: SIGTERM, 5 s, SIGKILL and a slow file system.
+// The same, for a node that does not answer: it may be coming back just then.
+constexpr Millis kSilentWait{3'000};
+// After a cancel, for the job's end: SIGTERM, 5 s, SIGKILL and a slow file system. Without the 5 s for one
+// who has pressed Ctrl-C twice.
 constexpr Millis kCancelWait{20'000};
+constexpr Millis kKillWait{10'000};
 // For the last acknowledgement to leave this process: a node daemon that does not take it is not waited for.
 constexpr Millis kLastAckWait{250};
 constexpr Millis kDrainStep{1};
@@ -70,6 +78,8 @@ Result<int> RunSession::Run() {
       AttachSession::Handlers{
           .on_end = [this](const wire::SessionEnd& end) { OnSessionEnd(end); },
           .on_lost = [this](const Status& why) { OnSessionLost(why); },
+          .on_silent = [this] { OnSessionSilent(); },
+          .on_heard = [this] { Inform(fmt::format("node {} answers again", head_node_)); },
           .on_output_failed = [this](const Status& why, bool pipe) { OnOutputFailed(why, pipe); },
           .on_step = [this](const wire::StepStatus& status) { OnStep(status); }});
   Connect();
@@ -94,6 +104,8 @@ void RunSession::Connect() {
       ControllerLink::Handlers{.on_event = [this](const JobEvent& event) { OnEvent(event); },
                                .on_end = [this](const Status& end) { OnControllerEnd(end); }});
   link_open_ = true;
+  // A job that is known goes on without the controller, and so does this process.
+  if (!job_ && !answer_timer_) answer_timer_ = loop_.After(kFirstAnswer, [this] { OnNoAnswer(); });
   if (owner()) {
     link_->Run(*options_.spec, token_);
   } else {
@@ -101,8 +113,23 @@ void RunSession::Connect() {
   }
 }
 
+// It is there, takes the connection and says nothing: stopped, or it hangs. What it has not answered it has
+// not accepted; a request that it finds later is that of an owner who is gone.
+void RunSession::OnNoAnswer() {
+  answer_timer_.reset();
+  if (job_ || leaving_ || !link_open_) return;
+  if (cancel_wanted_) return Leave(*forced_code_);
+  failure_ =
+      Error(Code::kUnavailable,
+            "the controller at '{}' takes connections but has not answered within {}; see 'msactl cluster "
+            "status{}' and its log, or try again later",
+            options_.endpoint.socket, ShowDuration(kFirstAnswer), options_.endpoint.flag);
+  loop_.Stop();
+}
+
 void RunSession::OnControllerAway(const Status& why) {
   link_open_ = false;
+  if (answer_timer_) loop_.Cancel(*std::exchange(answer_timer_, std::nullopt));
   const bool known = job_ || away_since_;
   if (leaving_ || final_) return CheckFinished();
   if (cancel_wanted_ && !job_) return Leave(*forced_code_);
@@ -148,6 +175,8 @@ void RunSession::OnEvent(const JobEvent& event) {
   away_since_.reset();
   backoff_ = Millis(0);
   job_ = event.job;
+  if (!event.head_node.empty()) head_node_ = event.head_node;
+  if (answer_timer_) loop_.Cancel(*std::exchange(answer_timer_, std::nullopt));
   if (cancel_wanted_ && !cancel_sent_ && !event.final) SendCancel();
   if (event.job.state == JobState::kPending) {
     if (!queue_timer_ && !said_queued_) queue_timer_ = loop_.After(kQueueNotice, [this] { OnQueued(); });
@@ -234,7 +263,9 @@ void RunSession::OnInterrupt() {
     return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
   }
   const bool again = last_interrupt_ && now - *last_interrupt_ <= kSecondInterrupt;
-  if (waiting() || again) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
+  // Of a launch that is under way: the signal would reach those tasks alone that run already.
+  const bool starting = link_open_ && job_ && job_->state == JobState::kStarting;
+  if (waiting() || starting || again) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
   last_interrupt_ = now;
   if (!attach_->Signal(SIGINT)) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
   Say(fmt::format("SIGINT sent to the tasks of {}; press Ctrl-C again within 5 s to end the {}", Subject(),
@@ -247,7 +278,7 @@ void RunSession::Cancel(const std::string& reason, Grace grace, int exit_code) {
   cancel_sent_ = false;
   if (!forced_code_) forced_code_ = exit_code;
   if (!std::exchange(cancel_wanted_, true)) {
-    loop_.After(kCancelWait, [this] {
+    loop_.After(cancel_grace_ == Grace::kNo ? kKillWait : kCancelWait, [this] {
       Inform(fmt::format("{} has not ended yet; see 'msactl job show'", Subject()));
       Leave(*forced_code_);
     });
@@ -263,16 +294,21 @@ void RunSession::SendCancel() {
     if (!attach_->Signal(cancel_grace_ == Grace::kNo ? SIGKILL : SIGTERM)) Leave(*forced_code_);
     return;
   }
-  if (!link_open_) {
-    // The controller is away: the job's own daemon is not.
-    attach_->Signal(cancel_grace_ == Grace::kNo ? SIGKILL : SIGTERM);
-    return;
-  }
+  if (cancel_timer_) loop_.Cancel(*std::exchange(cancel_timer_, std::nullopt));
+  if (!link_open_) return CancelByJobDaemon();
   cancel_sent_ = true;
   link_->Cancel(job_->id, cancel_reason_, cancel_grace_ == Grace::kNo, [this](const Status& status) {
+    if (cancel_timer_) loop_.Cancel(*std::exchange(cancel_timer_, std::nullopt));
     if (status.code() == Code::kUnavailable) cancel_sent_ = false;
   });
+  cancel_timer_ = loop_.After(kCancelAnswer, [this] {
+    cancel_timer_.reset();
+    CancelByJobDaemon();
+  });
 }
+
+// The controller is away or hangs: the job's own daemon does not.
+void RunSession::CancelByJobDaemon() { attach_->Signal(cancel_grace_ == Grace::kNo ? SIGKILL : SIGTERM); }
 
 void RunSession::OnOutputFailed(const Status& why, bool broken_pipe) {
   if (!owner() && !is_step()) return Leave(broken_pipe ? kBrokenPipeCode : 1);
@@ -379,6 +415,15 @@ void RunSession::OnSessionLost(const Status& why) {
   CheckFinished();
 }
 
+void RunSession::OnSessionSilent() {
+  if (leaving_ || finishing_) return;
+  Inform(fmt::format(
+      "node {} does not answer: its node daemon or the job's daemon hangs or is away; waiting for it, see "
+      "'msactl node show {}'",
+      head_node_, head_node_));
+  CheckFinished();
+}
+
 void RunSession::CheckFinished() {
   if (finishing_ || leaving_) return;
   if (granted_) return;  // the end of its command ends an allocation's
@@ -390,6 +435,8 @@ void RunSession::CheckFinished() {
     return FinishAfter(kFinalEventWait);
   }
   if (end_) return FinishAfter(kFinalEventWait);
+  // Of a node that hangs the controller has the last word.
+  if (final_ && attach_->silent()) return FinishAfter(kSilentWait);
   if (final_ && !attach_->joined()) FinishAfter(kJoinWait);
 }
 
@@ -398,7 +445,7 @@ void RunSession::FinishAfter(Millis delay) {
   finish_timer_ = loop_.After(delay, [this] {
     finish_timer_.reset();
     // A session that came up meanwhile is read to its end.
-    if (!end_ && !lost_ && attached_ && attach_->joined()) return;
+    if (!end_ && !lost_ && attached_ && attach_->joined() && !attach_->silent()) return;
     Finish();
   });
 }

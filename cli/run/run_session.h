@@ -50,6 +50,7 @@ class RunSession {
   bool is_allocation() const noexcept {
     return options_.until_granted || (owner() && options_.spec->mode == wire::JobMode::kAlloc);
   }
+  // No task of it is known to run.
   bool waiting() const noexcept {
     return !job_ || job_->state == JobState::kPending || (is_step() && !step_running_);
   }
@@ -62,6 +63,7 @@ class RunSession {
   void OnPlaced(const JobEvent& event);
   void OnControllerEnd(const Status& status);
   void OnControllerAway(const Status& why);
+  void OnNoAnswer();
 
   void OnSignal(int signal);
   void OnInterrupt();
@@ -70,6 +72,7 @@ class RunSession {
   enum class Grace { kYes, kNo };
   void Cancel(const std::string& reason, Grace grace, int exit_code);
   void SendCancel();
+  void CancelByJobDaemon();
   void OnOutputFailed(const Status& why, bool broken_pipe);
 
   // An allocation.
@@ -82,6 +85,7 @@ class RunSession {
   void OnStep(const wire::StepStatus& status);
   void OnSessionEnd(const wire::SessionEnd& end);
   void OnSessionLost(const Status& why);
+  void OnSessionSilent();
   // Ends the session if nothing is to be waited for any more.
   void CheckFinished();
   void FinishAfter(Millis delay);
@@ -105,6 +109,7 @@ class RunSession {
   bool link_open_ = false;
 
   std::optional<JobInfo> job_;  // as last heard
+  std::string head_node_;
   bool final_ = false;
   bool stream_over_ = false;  // the controller said all it had to say
   Status stream_end_;
@@ -128,6 +133,8 @@ class RunSession {
   std::optional<TimerId> finish_timer_;
   std::optional<TimerId> retry_timer_;
   std::optional<SteadyTime> away_since_;
+  std::optional<TimerId> answer_timer_;  // of the first request
+  std::optional<TimerId> cancel_timer_;  // of a cancel
   Millis backoff_{0};
 
   std::optional<SteadyTime> last_interrupt_;

@@ -186,6 +186,10 @@ void PmixHost::Impl::Register(const NamespaceInfo& info, const std::string& this
                                        registration->infos.data(), registration->infos.size(), callback,
                                        cbdata);
   });
+  if (const Status corrected = CorrectJobSize(info); !corrected.ok()) {
+    registration->status = PMIX_ERROR;
+    registration->failed = corrected.message();
+  }
   for (const std::uint32_t rank : local) {
     const auto proc = ToPmix({info.nspace, rank});
     Await(registration, info.nspace, "rank " + std::to_string(rank),

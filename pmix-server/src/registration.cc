@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include <fmt/ranges.h>
+#include <pmix.h>
 #include <pmix_server.h>
 
 namespace msa::pmix {
@@ -45,7 +46,7 @@ void AddJob(const NamespaceInfo& info, const std::string& directory, InfoList& i
   infos.AddString(PMIX_JOBID, info.job_id);
   infos.AddU32(PMIX_UNIV_SIZE, std::max(info.universe_size, size));
   infos.AddU32(PMIX_MAX_PROCS, size);
-  infos.AddU32(PMIX_JOB_SIZE, size);
+  infos.AddU32(PMIX_JOB_SIZE, StaysOnOneNode(info) ? size + 1 : size);
   infos.AddU32(PMIX_JOB_NUM_APPS, static_cast<std::uint32_t>(info.apps.size()));
   infos.AddU32(PMIX_NUM_NODES, static_cast<std::uint32_t>(info.nodes.size()));
   infos.AddString(PMIX_TMPDIR, info.tmpdir);
@@ -132,6 +133,26 @@ Status CheckNamespace(const NamespaceInfo& info) {
   if (next != info.rank_node.size())
     return fault(fmt::format("its apps have {} ranks together, its map has {}", next, info.rank_node.size()));
   return Status::Ok();
+}
+
+bool StaysOnOneNode(const NamespaceInfo& info) { return info.nodes.size() == 1; }
+
+Status CorrectJobSize(const NamespaceInfo& info) {
+  if (!StaysOnOneNode(info)) return Status::Ok();
+  const auto size = static_cast<std::uint32_t>(info.rank_node.size());
+  const auto store = [&](std::uint32_t rank, const char* key) -> Status {
+    MSA_ASSIGN_OR_RETURN(const pmix_proc_t proc, ToPmix({info.nspace, rank}));
+    pmix_value_t value;
+    PMIX_VALUE_CONSTRUCT(&value);
+    value.type = PMIX_UINT32;
+    value.data.uint32 = size;
+    const pmix_status_t status = PMIx_Store_internal(&proc, key, &value);
+    if (status == PMIX_SUCCESS) return Status::Ok();
+    return Error(Code::kInternal, "{} of {} ranks: {}", key, size, PMIx_Error_string(status));
+  };
+  MSA_RETURN_IF_ERROR(store(kRankWildcard, PMIX_JOB_SIZE));
+  // Where it finds nothing of the last rank that it counts, it refuses the clients.
+  return store(size, "msa.no_rank");
 }
 
 std::vector<std::uint32_t> LocalRanks(const NamespaceInfo& info, const std::string& node) {

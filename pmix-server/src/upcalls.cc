@@ -115,6 +115,19 @@ pmix_status_t OnAbort(const pmix_proc_t* proc, void*, int status, const char* me
   return PMIX_SUCCESS;
 }
 
+// Ranks of this node have died in the fence, or before it: those that are left hear of it.
+DataReply WithLocalStatus(const pmix_info_t* infos, std::size_t ninfo, DataReply reply) {
+  for (std::size_t i = 0; i < ninfo; ++i) {
+    if (!HasKey(infos[i], PMIX_LOCAL_COLLECTIVE_STATUS) || infos[i].value.type != PMIX_STATUS) continue;
+    const pmix_status_t local = infos[i].value.data.status;
+    if (local == PMIX_SUCCESS) continue;
+    return [local, reply = std::move(reply)](PmixStatus status, std::string data) {
+      reply(status == PMIX_SUCCESS ? local : status, std::move(data));
+    };
+  }
+  return reply;
+}
+
 pmix_status_t OnFence(const pmix_proc_t* procs, std::size_t count, const pmix_info_t* infos,
                       std::size_t ninfo, char* data, std::size_t size, pmix_modex_cbfunc_t callback,
                       void* cbdata) noexcept {
@@ -122,7 +135,7 @@ pmix_status_t OnFence(const pmix_proc_t* procs, std::size_t count, const pmix_in
   std::string blob = data == nullptr ? std::string() : std::string(data, size);
   std::free(data);
   Post(g_current, Fence{FromPmix(procs, count), std::move(blob), TimeoutOf(infos, ninfo),
-                        ReplyTo(g_current, callback, cbdata)});
+                        WithLocalStatus(infos, ninfo, ReplyTo(g_current, callback, cbdata))});
   return PMIX_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -198,6 +199,133 @@ TEST(LocalSystem, WorksAsAnOrdinaryUser) {
             std::to_string(options.uid != 0 ? options.uid : ::geteuid()) + "\n");
   ASSERT_EQ(cluster->Down().code, 0);
   EXPECT_THAT(cluster->Leftovers(), testing::IsEmpty());
+}
+
+// Programs of one directory at the same time.
+class LocalSystemRaces : public testing::Test {
+ protected:
+  Command Call(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {support::BinaryPath("msactl"), "--dir", scratch_.path() + "/d"});
+    return {.argv = std::move(arguments)};
+  }
+  Outcome Run(std::vector<std::string> arguments) const {
+    return support::RunCommand(Call(std::move(arguments)));
+  }
+  // Processes that name the directory, the shared memory and sockets of this system.
+  std::vector<std::string> Left() const {
+    std::vector<std::string> left;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      const std::string line = support::ReadFile(entry.path().string() + "/cmdline");
+      if (line.find(scratch_.path() + "/d") != std::string::npos) left.push_back(line);
+    }
+    if (fs::exists(scratch_.path() + "/d/n")) left.push_back("run directories");
+    if (fs::exists(scratch_.path() + "/d/controller.sock")) left.push_back("controller.sock");
+    return left;
+  }
+  void TearDown() override {
+    const Outcome down = Run({"cluster", "down"});
+    EXPECT_EQ(down.code, 0) << down.Text();
+    EXPECT_THAT(Left(), testing::IsEmpty());
+  }
+
+  support::ScratchDirectory scratch_;
+};
+
+TEST_F(LocalSystemRaces, TwoUpsOfOneNewDirectoryMakeOneSystem) {
+  for (int round = 0; round < 5; ++round) {
+    Process first(Call({"cluster", "up", "-q"}));
+    Process second(Call({"cluster", "up", "-q"}));
+    const std::array<Outcome, 2> outcomes = {first.Wait(), second.Wait()};
+    ASSERT_EQ(std::min(outcomes[0].code, outcomes[1].code), 0) << outcomes[0].Text() << outcomes[1].Text();
+    const Outcome& other = outcomes[0].code == 0 ? outcomes[1] : outcomes[0];
+    EXPECT_EQ(other.code, 7) << other.Text();
+    EXPECT_THAT(other.err, HasSubstr("runs in '" + scratch_.path() + "/d' already"));
+    EXPECT_EQ(Run({"run", "true"}).code, 0);
+    ASSERT_EQ(Run({"cluster", "down"}).code, 0);
+    EXPECT_THAT(Left(), testing::IsEmpty());
+  }
+}
+
+TEST_F(LocalSystemRaces, ADownWithinAnUpEndsBothWithAPlainText) {
+  for (int delay = 0; delay <= 200; delay += 10) {
+    Process up(Call({"cluster", "up", "-q"}));
+    up.ReadUntil([] { return false; }, support::Millis(delay));
+    const Outcome down = Run({"cluster", "down"});
+    EXPECT_EQ(down.code, 0) << "after " << delay << " ms: " << down.Text();
+    const Outcome outcome = up.Wait();
+    if (outcome.code == 0) {  // the down came first, or last
+      ASSERT_EQ(Run({"cluster", "down"}).code, 0);
+    } else {
+      EXPECT_EQ(outcome.code, 7) << "after " << delay << " ms: " << outcome.Text();
+      EXPECT_THAT(outcome.err, HasSubstr("was taken down while it came up"));
+    }
+    EXPECT_THAT(Left(), testing::IsEmpty()) << "after " << delay << " ms";
+  }
+}
+
+TEST_F(LocalSystemRaces, DownsAndUpsInAnyOrderLeaveASystemOrNone) {
+  for (int round = 0; round < 6; ++round) {
+    std::vector<std::unique_ptr<Process>> calls;
+    for (const char* what : {"up", "down", "up", "down", "down"}) {
+      calls.push_back(std::make_unique<Process>(Call({"cluster", what, "-q"})));
+      calls.back()->ReadUntil([] { return false; }, support::Millis(20 * round));
+    }
+    for (const auto& call : calls) {
+      const Outcome outcome = call->Wait();
+      EXPECT_TRUE(outcome.code == 0 || outcome.code == 7) << outcome.Text();
+      EXPECT_FALSE(outcome.timed_out);
+    }
+    if (Run({"cluster", "status"}).code == 0) {
+      const Outcome run = Run({"run", "true"});
+      EXPECT_EQ(run.code, 0) << run.Text();
+    } else {
+      EXPECT_THAT(Left(), testing::IsEmpty());
+    }
+    ASSERT_EQ(Run({"cluster", "down"}).code, 0);
+  }
+}
+
+TEST_F(LocalSystemRaces, AnUpAfterEverythingWasKilledRunsTheJobsThatWereAccepted) {
+  ASSERT_EQ(Run({"cluster", "up", "-q"}).code, 0);
+  ASSERT_EQ(Run({"run", "--detach", "-m", "dam", "-c", "4", "-o", "none", "sleep", "3599"}).code, 0);
+  const std::string mark = scratch_.path() + "/ran";
+  for (int job = 0; job < 3; ++job)
+    ASSERT_EQ(Run({"run", "--detach", "-m", "dam", "-c", "4", "-o", "none", "sh", "-c",
+                   "echo $MSA_JOB_ID >> " + mark})
+                  .code,
+              0);
+  // All at once, and twice: what starts a daemon again must not be left.
+  for (int sweep = 0; sweep < 2; ++sweep)
+    for (const auto& entry : fs::directory_iterator("/proc"))
+      if (support::ReadFile(entry.path().string() + "/cmdline").find(scratch_.path() + "/d") !=
+          std::string::npos)
+        ::kill(std::atoi(entry.path().filename().c_str()), SIGKILL);
+  const Outcome up = Run({"cluster", "up", "-q"});
+  ASSERT_EQ(up.code, 0) << up.Text();
+  EXPECT_EQ(Run({"job", "wait", "1"}).code, 125);
+  for (const char* job : {"2", "3", "4"}) EXPECT_EQ(Run({"job", "wait", job}).code, 0) << "job " << job;
+  EXPECT_THAT(Lines(support::ReadFile(mark)), testing::ElementsAre("2", "3", "4"));
+}
+
+TEST(LocalSystem, IsNotBegunOnAFullDisk) {
+  // A small file system of its own in a mount namespace, which any user may have.
+  const support::ScratchDirectory scratch;
+  const std::string script = scratch.Write("full.sh", R"(set -u
+for size in 4k 64k 256k; do
+  mount -t tmpfs -o size=$size,mode=0700 tmpfs "$1/d" || exit 99
+  "$2" cluster up -q --dir "$1/d/s"; echo "up $?"
+  ls -A "$1/d"
+  umount "$1/d" || exit 98
+done
+)");
+  fs::create_directory(scratch.path() + "/d");
+  std::vector<std::string> argv = {"unshare", "--mount"};
+  if (::geteuid() != 0) argv.push_back("--map-root-user");
+  argv.insert(argv.end(), {"sh", script, scratch.path(), support::BinaryPath("msactl")});
+  const Outcome outcome = support::RunCommand({.argv = argv});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_EQ(outcome.out, "up 1\nup 1\nup 1\n") << outcome.Text();
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("the disk of '.*/d/s' is full: 256 KiB are free"));
 }
 
 TEST(LocalSystem, SaysThatItsDiskIsFullAndGoesOnWhenThereIsRoomAgain) {

@@ -329,7 +329,15 @@ void Head::OnStarted(std::uint32_t from, const TasksStarted& message) {
     ++tasks_failed_;
     EndedTask(*ns, rank);
   }
-  if (ns->awaiting_started.empty()) AllStarted(*ns);
+  for (const Rank skipped : message.skipped) {
+    if (skipped.value >= ns->tasks.size() || ns->tasks[skipped.value] != TaskPhase::kAsked) continue;
+    if (ns->failed_to_start) ++tasks_failed_;
+    EndedTask(*ns, skipped.value);
+  }
+  if (ns->awaiting_started.empty())
+    AllStarted(*ns);
+  else if (ns->failed_to_start)
+    EndNamespace(message.nspace, {}, EndKind::kQuiet);  // the other members need not go on starting
   CheckEnded(message.nspace);
 }
 

@@ -26,7 +26,7 @@ void Head::EndNamespace(const std::string& nspace, const std::string& text, EndK
   ns->ending = true;
   if (kind != EndKind::kQuiet) ns->abnormal = true;
   if (ns->alive > 0) {
-    TellAll(NamespaceSignal{nspace, SIGTERM});
+    TellAll(NamespaceSignal{nspace, SIGTERM, true});
     TellAll(NamespaceSignal{nspace, SIGCONT});
   }
   ns->kill_timer = outlet_.After(options_.kill_grace, [this, nspace] { KillNamespace(nspace); });
@@ -344,7 +344,7 @@ void Head::Cancel(wire::CancelJob order) {
       ns.ending = true;
       outlet_.After(Millis(0), [this, name = nspace] { CheckEnded(name); });
     }
-    TellAll(NamespaceSignal{{}, SIGTERM});
+    TellAll(NamespaceSignal{{}, SIGTERM, true});
     TellAll(NamespaceSignal{{}, SIGCONT});
     if (namespaces_.empty()) outlet_.After(Millis(0), [this] { MaybeFinish(); });
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "msa/base/ping.h"
+
 #include "head.h"
 
 namespace msa::jobd {
@@ -17,7 +19,13 @@ void Head::OnController(const wire::Frame& frame) {
     case wire::MembersChanged::kType:
       return with(wire::MembersChanged{}, [&](auto m) { OnMembersChanged(m.epoch, m.members, m.reason); });
     case wire::CancelJob::kType:
-      return with(wire::CancelJob{}, [&](auto m) { Cancel(std::move(m)); });
+      return with(wire::CancelJob{}, [&](auto m) {
+        const bool gone = m.owner_gone;
+        Cancel(std::move(m));
+        // One that has a session is still reading; its end is told by kSessionOver.
+        owner_gone_ = owner_gone_ || (gone && !Main().hub->has_owner());
+        LeaveWhenDone();
+      });
     case wire::SignalJob::kType:
       return with(wire::SignalJob{}, [&](auto m) { Signal(m.signal); });
     case wire::ExitAck::kType:
@@ -254,6 +262,8 @@ void Head::OnSession(std::uint64_t session, const wire::Frame& frame) {
         if (own != nullptr) return OnStepSignal(*own, m.signal);
         Signal(m.signal);
       });
+    case wire::Ping::kType:
+      return outlet_.ToSession(session, wire::Ping::kType, {});
     case kSessionOver:
       if (own != nullptr) return OnStepSessionOver(session);
       // noded's word that the client itself has gone: nobody comes back for the rest. (A restart of noded is

@@ -349,6 +349,7 @@ void Jobd::Leave(const std::string& reason) {
   if (leaving_) return;
   leaving_ = true;
   spdlog::info("leaving: {}", reason);
+  if (member_) member_->StopStarts({});
   launcher_->KillAll({}, [this](int survivors) {
     if (survivors > 0)
       spdlog::error("{} processes of the job could not be killed; look for state D", survivors);

@@ -80,7 +80,7 @@ void Member::Deregister(const std::string& nspace) {
   hosted_.erase(it);
   launcher_.ResumeOutput(nspace);
   if (NamespacesOf(step).empty()) output_debts_.erase(step);
-  launcher_.KillAll(nspace, [](int) {});
+  Kill(nspace);
   Run(engine_.ForgetNamespace(nspace));
   host_.DeregisterNamespace(nspace, [] {});
 }
@@ -116,11 +116,11 @@ void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
     case NamespaceRegister::kType:
       return with(NamespaceRegister{}, [&](auto m) { Register(std::move(m)); });
     case NamespaceStart::kType:
-      return with(NamespaceStart{}, [&](auto m) { Start(m); });
+      return with(NamespaceStart{}, [&](auto m) { Start(std::move(m)); });
     case NamespaceSignal::kType:
-      return with(NamespaceSignal{}, [&](auto m) { launcher_.Signal(m.nspace, m.signal); });
+      return with(NamespaceSignal{}, [&](auto m) { Signal(m); });
     case NamespaceKill::kType:
-      return with(NamespaceKill{}, [&](auto m) { launcher_.KillAll(m.nspace, [](int) {}); });
+      return with(NamespaceKill{}, [&](auto m) { Kill(m.nspace); });
     case NamespaceDeregister::kType:
       return with(NamespaceDeregister{}, [&](auto m) { Deregister(m.nspace); });
     case OutputCredit::kType:

@@ -4,6 +4,7 @@
 // thread, the loop's.
 
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -68,6 +69,8 @@ class Member {
   void OnExit(const launch::TaskExit& exit);
   void OnStdin(const std::string& nspace, Rank rank, std::size_t taken,
                bool closed);  // NOLINT: the launcher's form
+  // Tasks of the namespace (empty: of all) that are not started yet stay so.
+  void StopStarts(const std::string& nspace);
 
   // A message of a task over MSA_JOB_SOCKET, after its hello; its connection's end. `client` names the
   // connection.
@@ -103,6 +106,15 @@ class Member {
     std::uint64_t client = 0;
     std::string ticket;
     std::string nspace;  // that the ticket is for
+  };
+  // A NamespaceStart that is being carried out.
+  struct OpenStart {
+    NamespaceStart message;
+    std::size_t next = 0;                   // of message.tasks
+    std::size_t under_way = 0;              // slices whose tasks have not all exec'ed or failed
+    std::map<std::string, UniqueFd> files;  // opened for its tasks, by path
+    TasksStarted result;
+    bool stopped = false;
   };
   struct OpenCollective {
     pmix::DataReply data_reply;      // fence, barrier of PMI-1
@@ -147,9 +159,17 @@ class Member {
                    const wire::Frame* frame);
   void DropPlans(const std::function<bool(const TaskPlan&)>& which);
 
+  // member_start.cc
+  void Start(NamespaceStart message);
+  void StartSlice(const std::shared_ptr<OpenStart>& start);
+  void OnSliceStarted(const std::shared_ptr<OpenStart>& start, std::size_t started,
+                      std::vector<launch::StartFailure> failures);
+  void FinishStart(const std::shared_ptr<OpenStart>& start);
+  void Signal(const NamespaceSignal& message);
+  void Kill(const std::string& nspace);
+
   // member_tasks.cc
   void Ended(const launch::TaskExit& exit);
-  void Start(const NamespaceStart& message);
   Result<launch::TaskSpec> MakeTask(Hosted& hosted, const TaskPlace& place, const NamespaceStart& message,
                                     std::map<std::string, UniqueFd>& files);
   Status OpenStreams(const Hosted& hosted, launch::TaskSpec& spec, std::map<std::string, UniqueFd>& files);
@@ -195,6 +215,7 @@ class Member {
   std::function<void(const std::string&)> log_;
   std::map<std::uint32_t, wire::Member> members_;
   std::map<std::string, Hosted> hosted_;
+  std::list<std::shared_ptr<OpenStart>> starts_;
   pmix::CollectiveEngine engine_;
   std::map<std::uint64_t, OpenCollective> collectives_;
   std::uint64_t next_collective_ = 1;

@@ -128,39 +128,6 @@ Result<launch::TaskSpec> Member::MakeTask(Hosted& hosted, const TaskPlace& place
   return spec;
 }
 
-void Member::Start(const NamespaceStart& message) {
-  const auto it = hosted_.find(message.nspace);
-  TasksStarted result{message.nspace, 0, {}};
-  std::vector<launch::TaskSpec> tasks;
-  std::map<std::string, UniqueFd> files;
-  for (const TaskPlace& place : message.tasks) {
-    if (it == hosted_.end() || place.rank.value >= it->second.reg.spec.rank_member.size() ||
-        it->second.reg.spec.apps.empty()) {
-      result.failures.push_back(
-          {place.rank, 125,
-           fmt::format("task {} is not of a namespace that is registered here", place.rank)});
-      continue;
-    }
-    auto spec = MakeTask(it->second, place, message, files);
-    if (spec.ok())
-      tasks.push_back(std::move(*spec));
-    else
-      result.failures.push_back({place.rank, 125, spec.status().message()});
-  }
-  // An MPI program that it runs by itself is a world of its own by right.
-  const bool is_script = it != hosted_.end() && it->second.reg.spec.step == wire::kBatchStep;
-  launcher_.Start(
-      std::move(tasks), [this, is_script, result = std::move(result), weak = std::weak_ptr<int>(alive_)](
-                            std::vector<pid_t> started, std::vector<launch::StartFailure> failures) mutable {
-        if (weak.expired()) return;
-        if (is_script) launcher_.MarkConnected(result.nspace, Rank(0));
-        result.started = static_cast<std::uint32_t>(started.size());
-        for (launch::StartFailure& failure : failures)
-          result.failures.push_back({failure.rank, failure.exit_code, std::move(failure.message)});
-        ToHead(result);
-      });
-}
-
 void Member::OnOutput(const std::string& nspace, Rank rank, wire::Stream stream, std::string data) {
   const auto it = hosted_.find(nspace);
   if (it == hosted_.end()) return;  // of a process that outlived its namespace

@@ -110,15 +110,17 @@ struct TaskFailure {
   }
 };
 
-// Member -> head: every task of the NamespaceStart has exec'ed or failed to.
+// Member -> head: every task of the NamespaceStart has exec'ed, failed to, or is not started any more, since
+// the namespace is being ended or another one of it failed. Ends of its tasks may come before it.
 struct TasksStarted {
   static constexpr std::uint16_t kType = 0x0513;
   std::string nspace;
   std::uint32_t started = 0;
   std::vector<TaskFailure> failures;
+  std::vector<Rank> skipped;  // not started any more
   template <class A>
   void Fields(A& a) {
-    a(nspace, started, failures);
+    a(nspace, started, failures, skipped);
   }
 };
 
@@ -142,9 +144,10 @@ struct NamespaceSignal {
   static constexpr std::uint16_t kType = 0x0515;
   std::string nspace;
   std::int32_t signal = 0;
+  bool ending = false;  // the head ends it: what is not started yet is not started any more
   template <class A>
   void Fields(A& a) {
-    a(nspace, signal);
+    a(nspace, signal, ending);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "msa/base/ping.h"
+
 #include "head_double.h"
 
 namespace msa::jobd {
@@ -80,6 +82,90 @@ TEST_F(HeadTest, AnOwnerThatGoesAfterTheEndIsNotWaitedFor) {
   EXPECT_FALSE(over);
   SessionOver(1);
   EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AnOwnerThatNeverAttachedAndIsGoneIsNotWaitedFor) {
+  BeginRunning({0});
+  FromController(wire::CancelJob{wire::JobState::kCancelled, 1000, "msactl went away", true});
+  End(0, 0, 0);
+  EXPECT_FALSE(over);  // the controller has not got the result
+  FromController(wire::ExitAck{});
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AnOwnerThatIsGoneWhenItsJobHasEndedIsNotWaitedFor) {
+  BeginRunning({0});
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  EXPECT_FALSE(over);
+  FromController(wire::CancelJob{wire::JobState::kCancelled, 1000, "msactl went away", true});
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, AnOwnerThatTheControllerLostReadsOnWhereItIsAttached) {
+  BeginRunning({0});
+  FromClient(1, wire::AttachOpen{true, 0, false});
+  FromController(wire::CancelJob{wire::JobState::kCancelled, 1000, "msactl went away", true});
+  End(0, 0, 0);
+  FromController(wire::ExitAck{});
+  EXPECT_FALSE(over);
+  FromClient(1, wire::OutputAck{1000});
+  EXPECT_TRUE(over);
+}
+
+TEST_F(HeadTest, APingIsAnsweredAtAnyTime) {
+  Begin({0});
+  FromClient(1, wire::AttachOpen{false, 0, false});
+  FromClient(1, wire::Ping{});
+  EXPECT_EQ(ToldClient<wire::Ping>(1).size(), 1u);
+  Ready("msa.7.1.0");
+  End(0, 0, 0);
+  FromClient(1, wire::Ping{});
+  EXPECT_EQ(ToldClient<wire::Ping>(1).size(), 2u);
+}
+
+TEST_F(HeadTest, AFailureToStartStopsTheStartsOfTheOtherMembers) {
+  Begin({0, 0, 1, 1});
+  Ready("msa.7.1.0");
+  From(0, TasksStarted{"msa.7.1.0", 0, {{Rank(0), 127, "program './prog' not found"}}, {Rank(1)}});
+  ASSERT_EQ(Told<NamespaceSignal>(1).size(), 2u);
+  EXPECT_TRUE(Told<NamespaceSignal>(1)[0].ending);
+  EXPECT_FALSE(head->ended());
+  From(1, TasksStarted{"msa.7.1.0", 0, {}, {Rank(2), Rank(3)}});
+  ASSERT_TRUE(head->ended());
+  const wire::JobExit exit = ToldController<wire::JobExit>()[0];
+  EXPECT_EQ(exit.exit_code, 127);
+  EXPECT_EQ(exit.tasks_failed, 4u);
+  EXPECT_TRUE(ToldController<wire::JobStarted>().empty());
+}
+
+TEST_F(HeadTest, ACancelWhileTasksAreStartedAsksForNoMoreAndCountsThoseThatRan) {
+  Begin({0, 0, 1});
+  Ready("msa.7.1.0");
+  FromController(wire::CancelJob{wire::JobState::kTimeout, 5'000, "time limit of 1 s reached"});
+  EXPECT_TRUE(Told<NamespaceSignal>(0).at(0).ending);
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).signal, SIGTERM);
+  From(0, TasksStarted{"msa.7.1.0", 1, {}, {Rank(1)}});
+  From(1, TasksStarted{"msa.7.1.0", 0, {}, {Rank(2)}});
+  EXPECT_FALSE(head->ended());
+  From(0, TaskEnded{"msa.7.1.0", {Rank(0), 0, "cn0", 0, SIGTERM, false}, false, false, false, {}});
+  ASSERT_TRUE(head->ended());
+  const wire::JobExit exit = ToldController<wire::JobExit>()[0];
+  EXPECT_EQ(exit.state, wire::JobState::kTimeout);
+  EXPECT_EQ(exit.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(exit.tasks_failed, 1u);
+}
+
+TEST_F(HeadTest, ATaskThatEndsBeforeAllHaveStartedIsJudged) {
+  Begin({0, 0, 1}, wire::KillPolicy::kAlways);
+  Ready("msa.7.1.0");
+  End(0, 0, 3);
+  ASSERT_FALSE(Told<NamespaceSignal>(1).empty());
+  EXPECT_TRUE(Told<NamespaceSignal>(1)[0].ending);
+  From(0, TasksStarted{"msa.7.1.0", 1, {}, {Rank(1)}});
+  From(1, TasksStarted{"msa.7.1.0", 0, {}, {Rank(2)}});
+  ASSERT_TRUE(head->ended());
+  EXPECT_EQ(ToldController<wire::JobExit>()[0].exit_code, 3);
 }
 
 TEST_F(HeadTest, AnOwnerThatARestartOfNodedCutOffIsWaitedFor) {

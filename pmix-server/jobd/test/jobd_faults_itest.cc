@@ -1,6 +1,7 @@
 // Deaths: of job daemons, of node daemons, of the owner.
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -115,6 +116,60 @@ TEST(JobdFaults, QuitKillsTheTasksAndLeaves) {
   job.ToNode("cn0", wire::JobdQuit{"unknown to the controller"});
   ASSERT_TRUE(job.Until([&] { return !job.JobdAlive("cn0"); }));
   EXPECT_NE(::kill(std::stoi(job.Out(0)), 0), 0);
+}
+
+// Eight times what the slices need, and a tenth of what a start of all takes on a busy machine.
+constexpr std::uint32_t kMany = 1000;
+
+TEST(JobdFaults, ACancelWhileTasksAreStartedStopsTheStart) {
+  JobdHarness job({{"cn0"}, {"bn0", "booster", 1}});
+  job.WarmUp();
+  std::vector<std::string> nodes(kMany, "cn0");
+  std::fill(nodes.begin() + kMany / 2, nodes.end(), "bn0");
+  job.Launch({.apps = {Sh("echo up; exec sleep 600", kMany)}, .rank_node = nodes});
+  ASSERT_TRUE(job.Until([&] { return !job.records.empty(); }));
+  EXPECT_FALSE(job.started);
+  job.ToHead(wire::CancelJob{wire::JobState::kCancelled, 5'000, "enough"});
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_EQ(job.exit->state, wire::JobState::kCancelled);
+  EXPECT_EQ(job.exit->exit_code, 128 + SIGTERM);
+  EXPECT_FALSE(job.started);
+  EXPECT_LT(job.exit->tasks_failed, kMany / 2) << "tasks were started after the cancel";
+}
+
+TEST(JobdFaults, AQuitWhileTasksAreStartedLeavesNone) {
+  JobdHarness job({{"cn0"}});
+  job.WarmUp();
+  job.Launch({.apps = {Sh("echo $$; exec sleep 600", kMany)}});
+  ASSERT_TRUE(job.Until([&] { return !job.records.empty(); }));
+  const auto asked = std::chrono::steady_clock::now();
+  job.ToNode("cn0", wire::JobdQuit{"unknown to the controller"});
+  ASSERT_TRUE(job.Until([&] { return !job.JobdAlive("cn0"); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(10));
+  for (const auto& record : job.records) EXPECT_NE(::kill(std::stoi(record.data), 0), 0);
+  EXPECT_LT(job.records.size(), kMany);
+}
+
+TEST(JobdFaults, AProgramThatIsNotThereStopsTheStartOfTheOthers) {
+  JobdHarness job({{"cn0"}, {"bn0", "booster", 1}});
+  job.WarmUp();
+  wire::App missing;
+  missing.argv = {"/no/such"};
+  std::vector<std::string> nodes(kMany + 1, "bn0");
+  nodes[0] = "cn0";
+  job.Launch({.apps = {missing, Sh("echo up; exec sleep 600", kMany)}, .rank_node = nodes});
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_EQ(job.exit->exit_code, 127);
+  EXPECT_LT(job.records.size(), kMany / 2);
+}
+
+TEST(JobdFaults, AJobWhoseOwnerIsGoneBeforeItAttachedIsNotLingeredFor) {
+  JobdHarness job({{"cn0"}});
+  job.WarmUp();
+  job.Launch({.apps = {Sh("exec sleep 600")}, .interactive = true, .attach = false});
+  ASSERT_TRUE(job.Until([&] { return job.started; }));
+  job.ToHead(wire::CancelJob{wire::JobState::kCancelled, 1'000, "msactl went away", true});
+  ASSERT_TRUE(job.UntilOver(std::chrono::seconds(8))) << "10 s are what an owner is waited for";
 }
 
 TEST(JobdFaults, SigtermCancelsTheJob) {

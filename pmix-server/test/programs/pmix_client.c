@@ -244,6 +244,15 @@ int main(int argc, char** argv) {
     PMIx_Fence(&all, 1, NULL, 0);
     pause();
   }
+  // gather N: every Nth rank stays out of the fence in which the others wait.
+  if (strcmp(action, "gather") == 0) {
+    const uint32_t n = argc > 2 ? (uint32_t)atoi(argv[2]) : size;
+    pmix_proc_t all = everybody();
+    printf("up %d of %u\n", (int)getpid(), size);
+    fflush(stdout);
+    if (self.rank % n != n - 1) PMIx_Fence(&all, 1, NULL, 0);
+    for (;;) pause();
+  }
   CHECK(PMIx_Finalize(NULL, 0), PMIX_SUCCESS);
   return 0;
 }

@@ -79,10 +79,15 @@ Status MakeDirectory(const std::string& path, mode_t mode, std::optional<UserIde
 }
 
 Status RemoveTree(const std::string& path) {
+  // What somebody else removes meanwhile is no failure; whoever adds as fast as this removes is one.
+  constexpr int kRounds = 100;
   std::error_code error;
-  std::filesystem::remove_all(path, error);
-  if (error) return ErrnoError(error.value(), "remove '" + path + "'");
-  return Status::Ok();
+  for (int round = 0; round < kRounds; ++round) {
+    std::filesystem::remove_all(path, error);
+    if (!error) return Status::Ok();
+    if (error != std::errc::no_such_file_or_directory && error != std::errc::directory_not_empty) break;
+  }
+  return ErrnoError(error.value(), "remove '" + path + "'");
 }
 
 Result<std::vector<std::string>> ListDirectory(const std::string& path) {

@@ -23,6 +23,7 @@ class Controller::Impl {
   struct Job {
     JobRecord record;
     std::optional<Instant> owner_deadline;     // its msactl must be back by then
+    bool owner_gone = false;                   // and is not expected any more
     std::optional<Instant> kill_deadline;      // kEnding: ended from here if no exit record came
     std::map<std::uint32_t, Instant> missing;  // members whose job daemon was not reported: judged then
     std::string wait_reason;
@@ -119,6 +120,8 @@ class Controller::Impl {
   void BeginEnd(Job& job, JobState state, Millis grace, const std::string& reason);
   void SendCancel(const Job& job, Millis grace);
   void GiveUp(Job& job, const event::Cancel& e);
+  wire::CancelJob CancelOf(const Job& job, Millis grace) const;
+  void LoseOwner(Job& job, Millis grace, const std::string& reason);
   struct Ending {
     JobState state = JobState::kFailed;
     std::int32_t exit_code = 0;

@@ -248,12 +248,18 @@ void Controller::Impl::BeginEnd(Job& job, JobState state, Millis grace, const st
   SendCancel(job, grace);
 }
 
-void Controller::Impl::SendCancel(const Job& job, Millis grace) {
+wire::CancelJob Controller::Impl::CancelOf(const Job& job, Millis grace) const {
   wire::CancelJob cancel;
   cancel.final_state = job.record.ending_as;
   cancel.grace_ms = static_cast<std::uint32_t>(grace.count());
   cancel.reason = job.record.reason;
+  cancel.owner_gone = job.owner_gone;
   cancel.exit_code = job.record.exit_code;
+  return cancel;
+}
+
+void Controller::Impl::SendCancel(const Job& job, Millis grace) {
+  const wire::CancelJob cancel = CancelOf(job, grace);
   if (job.record.FindMember(job.record.head) != nullptr) return SendToMember(job, job.record.head, cancel);
   for (const wire::Member& member : job.record.members) SendToMember(job, member.index, cancel);
 }
@@ -394,7 +400,7 @@ void Controller::Impl::CheckDeadlines(Job& job) {
   }
   if (job.owner_deadline && *job.owner_deadline <= now) {
     job.owner_deadline.reset();
-    return BeginEnd(job, JobState::kCancelled, kOwnerlessGrace, "msactl, which ran it, did not come back");
+    return LoseOwner(job, kOwnerlessGrace, "msactl, which ran it, did not come back");
   }
   if (record.state == JobState::kStarting || record.state == JobState::kRunning)
     if (due(record.placed_at, record.spec.time_limit_s))
@@ -403,14 +409,23 @@ void Controller::Impl::CheckDeadlines(Job& job) {
 }
 
 void Controller::Impl::Handle(event::OwnerAttached& e) {
-  if (Job* job = Find(e.job)) job->owner_deadline.reset();
+  Job* job = Find(e.job);
+  if (job == nullptr) return;
+  job->owner_deadline.reset();
+  job->owner_gone = false;
+}
+
+// The job ends, and its head is not to wait for somebody who reads the rest of its output.
+void Controller::Impl::LoseOwner(Job& job, Millis grace, const std::string& reason) {
+  job.owner_gone = true;
+  if (job.record.state == JobState::kEnding) SendCancel(job, grace);
+  BeginEnd(job, JobState::kCancelled, grace, reason);
 }
 
 void Controller::Impl::Handle(event::OwnerLost& e) {
   Job* job = Find(e.job);
   if (job == nullptr || IsFinal(job->record.state) || !job->record.interactive) return;
-  BeginEnd(*job, JobState::kCancelled, std::min(kOwnerlessGrace, options.kill_grace),
-           "msactl, which ran it, went away");
+  LoseOwner(*job, std::min(kOwnerlessGrace, options.kill_grace), "msactl, which ran it, went away");
 }
 
 void Controller::Impl::Handle(event::Cancel& e) {

@@ -100,10 +100,7 @@ void Controller::Impl::CheckJobsOn(const std::string& node,
       job.missing.erase(member->index);
       // What was sent while the session was away is lost; both are idempotent.
       if (job.record.state == JobState::kEnding)
-        SendToMember(
-            job, member->index,
-            wire::CancelJob{job.record.ending_as, static_cast<std::uint32_t>(options.kill_grace.count()),
-                            job.record.reason});
+        SendToMember(job, member->index, CancelOf(job, options.kill_grace));
       SendToMember(job, member->index,
                    wire::MembersChanged{job.record.epoch, BuildLaunch(job, false)->members, ""});
     } else {

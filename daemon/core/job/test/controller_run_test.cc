@@ -167,6 +167,28 @@ TEST_F(ControllerRun, AJobWhoseOwnerWentAwayIsCancelled) {
   EXPECT_EQ(h.State(detached), JobState::kRunning);
 }
 
+TEST_F(ControllerRun, TheHeadIsToldThatNobodyWillReadTheRest) {
+  const JobId lost = h.MustRun(Harness::Spec("cluster", 1), true);
+  h.On(event::OwnerAttached{lost});
+  h.Clear();
+  h.On(event::OwnerLost{lost});
+  ASSERT_EQ(h.ToJobd<wire::CancelJob>().size(), 1u);
+  EXPECT_TRUE(h.ToJobd<wire::CancelJob>()[0].owner_gone);
+
+  // By order of somebody else, while the owner looks on; then the owner goes, too.
+  const JobId cancelled = h.MustRun(Harness::Spec("booster", 1), true);
+  h.On(event::OwnerAttached{cancelled});
+  h.Clear();
+  h.On(event::Cancel{.caller = kRoot, .job = cancelled, .now = true, .reply = 1});
+  EXPECT_TRUE(h.TakeReply().status.ok());
+  ASSERT_EQ(h.ToJobd<wire::CancelJob>().size(), 1u);
+  EXPECT_FALSE(h.ToJobd<wire::CancelJob>()[0].owner_gone);
+  h.Clear();
+  h.On(event::OwnerLost{cancelled});
+  ASSERT_EQ(h.ToJobd<wire::CancelJob>().size(), 1u);
+  EXPECT_TRUE(h.ToJobd<wire::CancelJob>()[0].owner_gone);
+}
+
 TEST_F(ControllerRun, ADrainedNodeKeepsItsJobsAndGetsNoNewOnes) {
   const JobId on_it = h.MustRun(Harness::Spec("dam", 1));
   h.On(event::Drain{.caller = kRoot, .nodes = {"dn0"}, .reason = "fan", .reply = 1});
