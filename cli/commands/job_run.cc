@@ -6,10 +6,12 @@
 #include <climits>
 
 #include "msa/adapters/process/child_process.h"
+#include "msa/base/clock.h"
 
 #include "client/system_client.h"
 #include "commands/command.h"
 #include "commands/print.h"
+#include "options/resource_limits.h"
 #include "options/run_options.h"
 #include "run/backoff.h"
 #include "run/run_session.h"
@@ -29,9 +31,11 @@ Result<std::string> WorkingDirectory() {
 // Until the controller has it on disk: one that is being restarted meanwhile knows the token.
 Result<JobId> SubmitSurely(const Endpoint& endpoint, const JobSpec& spec) {
   constexpr int kAttempts = 10;
+  constexpr Millis kPatience{30'000};  // one call may take all of it
+  const SteadyTime give_up = SteadyNow() + kPatience;
   MSA_ASSIGN_OR_RETURN(const std::string token, MakeToken());
   Result<JobId> id = Status(Code::kUnavailable, "not tried");
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts && SteadyNow() < give_up; ++attempt) {
     MSA_ASSIGN_OR_RETURN(const auto client, SystemClient::Connect(endpoint));
     id = client->Submit(spec, token);
     if (id.ok() || id.status().code() != Code::kUnavailable) return id;
@@ -43,7 +47,8 @@ Result<JobId> SubmitSurely(const Endpoint& endpoint, const JobSpec& spec) {
 
 Result<int> JobRun(const Args& args) {
   MSA_ASSIGN_OR_RETURN(std::string cwd, WorkingDirectory());
-  MSA_ASSIGN_OR_RETURN(RunRequest request, ParseRun(args, {std::move(cwd), CurrentEnvironment()}));
+  MSA_ASSIGN_OR_RETURN(RunRequest request,
+                       ParseRun(args, {std::move(cwd), CurrentEnvironment(), OwnLimits()}));
   if (request.help_asked) {
     MSA_RETURN_IF_ERROR(Print(RunHelp()));
     return 0;

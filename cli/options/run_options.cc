@@ -6,6 +6,7 @@
 #include "msa/topology/host_list.h"
 
 #include "options/parser.h"
+#include "options/resource_limits.h"
 #include "options/run_environment.h"
 #include "options/values.h"
 
@@ -30,6 +31,7 @@ struct Draft {
   JobSpec spec;
   std::string chdir;
   std::string export_expression = "ALL";
+  std::string propagate = "ALL";
   RunRequest request;
   std::string job_wide;  // the last job-wide option that was used, for messages
 };
@@ -182,6 +184,18 @@ void AddStdioOptions(JobWide& wide, Draft& draft) {
             &stdio.label);
 }
 
+void AddPropagation(JobWide& wide, Draft& draft) {
+  wide.Add({.name = "propagate",
+            .takes = Takes::kOptionalValue,
+            .value_name = "LIMITS",
+            .help = "resource limits of this shell that the tasks get, as srun's: ALL, NONE, or some of "
+                    "AS,CORE,CPU,DATA,FSIZE,MEMLOCK,NOFILE,NPROC,RSS,STACK (default: ALL)"},
+           [&draft](std::string_view value) -> Status {
+             draft.propagate = value;
+             return Propagated(value, {}).status();
+           });
+}
+
 void AddLifeOptions(JobWide& wide, Draft& draft) {
   wide.Text('J', "job-name", "NAME", "name of the job (default: that of the program)", &draft.spec.name);
   wide.Text('D', "chdir", "DIRECTORY", "working directory of the tasks (default: the present one)",
@@ -240,6 +254,7 @@ void AddLifeOptions(JobWide& wide, Draft& draft) {
 void AddJobOptions(OptionParser& parser, Draft& draft) {
   JobWide wide(parser, draft);
   AddStdioOptions(wide, draft);
+  AddPropagation(wide, draft);
   AddLifeOptions(wide, draft);
   wide.Flag('d', "detach", "queue the job and return; output goes to msa-<job>.out unless --output is given",
             &draft.request.detach);
@@ -278,6 +293,7 @@ Status FinishRequest(Draft& draft, const RunSurroundings& surroundings) {
   Result<std::vector<std::string>> env = ExportEnvironment(draft.export_expression, surroundings.env);
   if (!env.ok()) return env.status().WithContext("--export");
   spec.env = *std::move(env);
+  MSA_ASSIGN_OR_RETURN(spec.limits, Propagated(draft.propagate, surroundings.limits));
   if (draft.request.detach) {
     if (spec.stdio.out.empty()) spec.stdio.out = "msa-%j.out";
     if (spec.stdio.in.empty()) spec.stdio.in = "none";

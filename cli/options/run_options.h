@@ -14,6 +14,7 @@ namespace msa::cli {
 struct RunSurroundings {
   std::string cwd;               // absolute
   std::vector<std::string> env;  // "K=V"
+  std::vector<wire::ResourceLimit> limits = {};
 };
 
 struct RunRequest {

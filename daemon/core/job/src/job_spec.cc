@@ -1,6 +1,7 @@
 #include "msa/job/job_spec.h"
 
 #include "msa/job/name_text.h"
+#include "msa/job/resource_limits.h"
 #include "msa/job/stdio_pattern.h"
 
 namespace msa {
@@ -94,6 +95,7 @@ Status CompleteSpec(JobSpec& spec, const SystemTopology& topology) {
   MSA_RETURN_IF_ERROR(CheckPrograms(spec));
   MSA_RETURN_IF_ERROR(CheckDirectory("the working directory", spec.cwd));
   MSA_RETURN_IF_ERROR(CheckPatterns(spec.stdio));
+  MSA_RETURN_IF_ERROR(CheckLimits(spec.limits));
   if (spec.name.empty()) spec.name = CleanName(BaseName(spec.components[0].argv[0]).substr(0, kMaxNameBytes));
 
   JobRequest request = RequestOf(spec);
