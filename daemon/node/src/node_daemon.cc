@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "msa/adapters/process/files.h"
+#include "msa/base/clock.h"
 #include "msa/base/fault.h"
 
 namespace msa::node {
@@ -212,6 +213,7 @@ void NodeDaemon::SendHeartbeat() {
   if (::getloadavg(&load, 1) == 1) beat.load = load;
   beat.jobd_warm = jobds_.warm();
   beat.memory_free = FreeMemory();
+  beat.clock_ms = ToUnixMillis(Now());
   if (Fault("noded.heartbeat").ok() && controller_->queued() < kMaxQueued) (void)controller_->Send(beat);
   heartbeat_timer_ = loop_.After(heartbeat_interval_, [this] { SendHeartbeat(); });
 }

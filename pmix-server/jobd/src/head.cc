@@ -83,6 +83,7 @@ void Head::AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint
   Namespace& ns = namespaces_[nspace];
   ns.reg = std::move(reg);
   ns.rank_cores = std::move(cores);
+  ns.grants = GrantsOf(ns);
   ns.tasks.resize(ns.reg.spec.rank_member.size(), TaskPhase::kNone);
   ns.result = StepResult(ns.reg.spawn == 0 ? std::string() : fmt::format(" of spawn {}", ns.reg.spawn));
   for (const auto& [index, member] : members_) ns.awaiting_ready.insert(index);
@@ -202,6 +203,11 @@ void Head::OnNotice(std::uint32_t from, const TaskNotice& message) {
   Namespace* ns = Find(message.nspace);
   if (ns == nullptr || ns->ending || ns->notices.size() >= kMost) return;
   if (!ns->notices.insert(message.text).second) return;
+  if (message.of_node) {
+    if (warned_keys_.insert(message.text).second)
+      hub_->Notice(fmt::format("{}: {}: {}", members_.at(from).node, Name(*ns), message.text));
+    return;
+  }
   hub_->Notice(
       fmt::format("{}: task {} of {}: {}", members_.at(from).node, message.rank, Name(*ns), message.text));
 }
@@ -292,7 +298,7 @@ void Head::AllStarted(Namespace& ns) {
 void Head::EndedTask(Namespace& ns, std::uint32_t rank) {
   ns.tasks[rank] = TaskPhase::kEnded;
   --ns.alive;
-  slots_.Give(ns.reg.spec.rank_member[rank], ns.rank_cores[rank]);
+  GiveSlots(ns.reg.spec.rank_member[rank], ns.rank_cores[rank]);
   ns.rank_cores[rank].clear();
 }
 
@@ -371,9 +377,8 @@ void Head::Report(const Namespace& ns, bool ended) {
   report.command = CommandOf(ns);
   report.ended = ended;
   report.exit_code = ended ? ns.result.code() : 0;
-  for (const std::uint32_t member : ns.reg.spec.rank_member)
-    if (const wire::Member* node = slots_.member(member); node != nullptr && node->grant.value != 0)
-      report.grant = node->grant;
+  report.grants = ns.grants;
+  if (!ns.grants.empty()) report.grant = ns.grants.back();
   TellController(report);
 }
 

@@ -41,6 +41,8 @@ void Controller::Impl::Handle(event::Submit& e) {
                   Error(Code::kResourceExhausted,
                         "{} jobs wait in the queue, which is its limit; try again later", pending.size()));
   if (Status status = CompleteSpec(e.spec, topology); !status.ok()) return Answer(e.reply, std::move(status));
+  if (Status served = CheckServed(e.user, e.user_name); !served.ok())
+    return Answer(e.reply, std::move(served));
 
   const JobId id(last_job.value + 1);
   last_job = id;
@@ -81,6 +83,7 @@ void Controller::Impl::Handle(event::SchedulePass&) {
       const bool changed = job->wait_reason != waiting.reason;
       job->wait_reason = waiting.reason;
       job->expected_start = expected;
+      job->planned_nodes = waiting.nodes;
       if (changed) Change(*job);
     }
   }
@@ -160,6 +163,7 @@ std::shared_ptr<const wire::LaunchJob> Controller::Impl::BuildLaunch(const Job& 
   step.bind = !record.spec.no_bind;
   step.on_child_failure = record.spec.on_child_failure;
   step.mpi_library = !record.spec.no_mpi_library;
+  step.limits = record.spec.limits;
   step.time_limit_s = record.spec.time_limit_s;
   for (std::size_t i = 0; i < record.spec.components.size(); ++i) {
     const Component& component = record.spec.components[i];
@@ -308,6 +312,7 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
   record.secret.clear();
   // Not asked for any more, and most of a record's size.
   record.spec.env.clear();
+  record.spec.limits.clear();
   for (Component& component : record.spec.components) component.env.clear();
   for (wire::NamespaceReport& nspace : record.namespaces) nspace.ended = true;
   job.owner_deadline.reset();

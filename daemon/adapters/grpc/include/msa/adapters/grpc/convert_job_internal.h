@@ -11,8 +11,9 @@ namespace msa {
 Result<JobSpec> JobSpecFromProto(v1::JobSpec&& in);
 
 enum class JobDetail {
-  kListed,  // as in ListJobs and JobEvent
-  kFull,    // with spec and namespaces, as in GetJob
+  kListed,          // as in ListJobs and JobEvent
+  kWithNamespaces,  // with namespaces too
+  kFull,            // with spec and namespaces, as in GetJob
 };
 void ToProto(const JobView& view, JobDetail detail, v1::Job& out);
 
@@ -22,5 +23,9 @@ v1::JobEvent EventOf(const JobView& view);
 inline constexpr int kMaxFilterIds = 10000;
 inline constexpr std::uint32_t kMaxListedJobs = 10000;
 Result<JobFilter> FilterFromProto(const v1::ListJobsRequest& in);
+
+void ToProto(const GrantView& view, v1::Grant& out);
+// kInvalidArgument: more than kMaxFilterIds ids.
+Result<GrantFilter> FilterFromProto(const v1::ListGrantsRequest& in);
 
 }  // namespace msa
