@@ -20,12 +20,15 @@ Status ToStatus(const grpc::Status& status, std::string_view peer) {
   if (status.ok()) return Status::Ok();
   const int code = status.error_code();
   const bool known = code > 0 && code <= static_cast<int>(Code::kUnauthenticated);
-  const auto own = known ? static_cast<Code>(code) : Code::kUnknown;
+  auto own = known ? static_cast<Code>(code) : Code::kUnknown;
   std::string message = status.error_message();
   if (own == Code::kUnavailable && !message.starts_with("the "))
     message = fmt::format("{} went away: {}", peer, message);
-  if (own == Code::kDeadlineExceeded && message == "Deadline Exceeded")
-    message = fmt::format("{} does not answer", peer);
+  // Our own deadline, not a wait that the peer says is over.
+  if (own == Code::kDeadlineExceeded && message == "Deadline Exceeded") {
+    own = Code::kUnavailable;
+    message = fmt::format("{} does not answer; see 'msactl cluster status' and 'msactl doctor'", peer);
+  }
   if (message.empty()) message = fmt::format("{} answered {} without a text", peer, CodeName(own));
   return Status(own, std::move(message));
 }

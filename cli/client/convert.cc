@@ -28,7 +28,7 @@ NamespaceInfo FromProto(const v1::Namespace& in) {
           .command = in.command(),
           .ended = in.ended(),
           .exit_code = in.exit_code(),
-          .grant = in.grant()};
+          .grants = {in.grants().begin(), in.grants().end()}};
 }
 
 }  // namespace
@@ -82,7 +82,9 @@ NodeInfo FromProto(const v1::Node& in) {
           .packages = in.packages(),
           .numa_nodes = in.numa_nodes(),
           .gpus = in.gpus(),
-          .cpu_model = in.cpu_model()};
+          .cpu_model = in.cpu_model(),
+          .clock_offset_ms = in.clock_offset_ms(),
+          .clock_off = in.clock_off()};
 }
 
 JobInfo FromProto(const v1::Job& in) {
@@ -113,6 +115,24 @@ JobInfo FromProto(const v1::Job& in) {
   out.tasks_failed = in.tasks_failed();
   out.head_node = in.head_node();
   out.mode = static_cast<wire::JobMode>(in.mode());
+  return out;
+}
+
+GrantInfo FromProto(const v1::Grant& in) {
+  GrantInfo out;
+  out.id = in.id();
+  out.job = JobId(in.job_id());
+  out.request = in.request();
+  out.user = in.user();
+  out.state = static_cast<GrantState>(in.state());
+  for (const auto& allocation : in.allocations()) out.allocations.push_back(FromProto(allocation));
+  out.slots = in.slots();
+  out.module = in.module();
+  out.asked_at_ms = in.asked_at_ms();
+  out.since_ms = in.since_ms();
+  out.until_ms = in.until_ms();
+  out.namespaces = Strings(in.namespaces());
+  out.reason = in.reason();
   return out;
 }
 

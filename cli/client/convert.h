@@ -12,6 +12,7 @@ SystemInfo FromProto(const v1::StatusReply& in);
 ModuleInfo FromProto(const v1::Module& in);
 NodeInfo FromProto(const v1::Node& in);
 JobInfo FromProto(const v1::Job& in);
+GrantInfo FromProto(const v1::Grant& in);
 JobEvent FromProto(const v1::JobEvent& in);
 
 }  // namespace msa::cli

@@ -121,6 +121,7 @@ Result<std::vector<JobInfo>> SystemClient::ListJobs(const JobQuery& query) {
   request.set_until_ms(query.until_ms);
   for (const JobState state : query.states) request.add_states(static_cast<v1::JobState>(state));
   request.set_name(query.name);
+  request.set_namespaces(query.namespaces);
   MSA_ASSIGN_OR_RETURN(const auto reply, impl_->Call<v1::ListJobsReply>(
                                              *impl_->jobs, &v1::JobService::Stub::ListJobs, request));
   return ListFrom(reply.jobs());
@@ -149,6 +150,26 @@ Status SystemClient::SignalJob(JobId job, int signal) {
   request.set_job_id(job.value);
   request.set_signal(signal);
   return impl_->Call<v1::SignalJobReply>(*impl_->jobs, &v1::JobService::Stub::SignalJob, request).status();
+}
+
+Result<std::vector<GrantInfo>> SystemClient::ListGrants(const GrantQuery& query) {
+  v1::ListGrantsRequest request;
+  request.set_job_id(query.job.value);
+  request.set_user(query.user);
+  request.set_released(query.released);
+  for (const std::uint64_t id : query.ids) request.add_ids(id);
+  MSA_ASSIGN_OR_RETURN(const auto reply, impl_->Call<v1::ListGrantsReply>(
+                                             *impl_->jobs, &v1::JobService::Stub::ListGrants, request));
+  return ListFrom(reply.grants());
+}
+
+Result<GrantInfo> SystemClient::ReleaseGrant(std::uint64_t grant, InUse in_use) {
+  v1::ReleaseGrantRequest request;
+  request.set_grant_id(grant);
+  request.set_force(in_use == InUse::kEndNamespaces);
+  MSA_ASSIGN_OR_RETURN(const auto reply, impl_->Call<v1::ReleaseGrantReply>(
+                                             *impl_->jobs, &v1::JobService::Stub::ReleaseGrant, request));
+  return FromProto(reply.grant());
 }
 
 Result<JobId> SystemClient::Submit(const JobSpec& spec, const std::string& token) {

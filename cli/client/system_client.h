@@ -37,6 +37,10 @@ class SystemClient {
   };
   Result<JobInfo> CancelJob(JobId job, const CancelOptions& options);
   Status SignalJob(JobId job, int signal);
+  Result<std::vector<GrantInfo>> ListGrants(const GrantQuery& query);
+  // As it stands then: one whose namespaces are being ended is held until they have.
+  enum class InUse { kRefuse, kEndNamespaces };
+  Result<GrantInfo> ReleaseGrant(std::uint64_t grant, InUse in_use);
   // The same token submits once, however often it is sent.
   Result<JobId> Submit(const JobSpec& spec, const std::string& token);
 

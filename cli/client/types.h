@@ -66,6 +66,8 @@ struct NodeInfo {
   std::uint32_t numa_nodes = 0;
   std::uint32_t gpus = 0;
   std::string cpu_model;
+  std::int64_t clock_offset_ms = 0;
+  bool clock_off = false;
 };
 
 struct AllocationInfo {
@@ -86,7 +88,25 @@ struct NamespaceInfo {
   std::string command;
   bool ended = false;
   std::int32_t exit_code = 0;
-  std::uint64_t grant = 0;
+  std::vector<std::uint64_t> grants;
+};
+
+enum class GrantState { kWaiting = 0, kHeld = 1, kReleased = 2 };
+
+struct GrantInfo {
+  std::uint64_t id = 0;
+  JobId job;
+  std::uint64_t request = 0;
+  std::string user;
+  GrantState state = GrantState::kWaiting;
+  std::vector<AllocationInfo> allocations;
+  std::uint32_t slots = 0;
+  std::string module;
+  std::int64_t asked_at_ms = 0;
+  std::int64_t since_ms = 0;
+  std::int64_t until_ms = 0;
+  std::vector<std::string> namespaces;
+  std::string reason;
 };
 
 struct JobInfo {
@@ -134,6 +154,14 @@ struct JobQuery {
   std::int64_t until_ms = 0;     // of jobs that have ended: that were submitted before; 0: all
   std::vector<JobState> states;  // empty: all
   std::string name;              // empty: all
+  bool namespaces = false;       // with JobInfo::namespaces
+};
+
+struct GrantQuery {
+  JobId job;  // 0: all
+  std::string user;
+  bool released = false;
+  std::vector<std::uint64_t> ids;
 };
 
 }  // namespace msa::cli

@@ -7,6 +7,7 @@
 #include "commands/print.h"
 #include "completion/complete.h"
 #include "local/local_paths.h"
+#include "output/grant_texts.h"
 #include "output/job_texts.h"
 #include "output/text.h"
 
@@ -44,6 +45,17 @@ std::vector<Candidate> Jobs(SystemClient& client, bool ended) {
   return out;
 }
 
+std::vector<Candidate> Grants(SystemClient& client) {
+  std::vector<Candidate> out;
+  if (const auto grants = client.ListGrants({}); grants.ok())
+    for (const GrantInfo& grant : *grants)
+      if (grant.id != 0)
+        out.push_back(
+            {fmt::format("{}", grant.id),
+             fmt::format("job {}, {}, {}", grant.job, Count(grant.slots, "slot"), GrantWord(grant))});
+  return out;
+}
+
 std::vector<Candidate> Daemons(const std::string& dir) {
   constexpr std::string_view kSuffix = ".log";
   std::vector<Candidate> out;
@@ -62,6 +74,7 @@ std::vector<Candidate> AskSystem(const Wanted& wanted) {
   if (!client.ok()) return {};
   if (wanted.what == Wanted::What::kModules) return Modules(**client);
   if (wanted.what == Wanted::What::kNodes) return Nodes(**client);
+  if (wanted.what == Wanted::What::kGrants) return Grants(**client);
   return Jobs(**client, wanted.what == Wanted::What::kJobs);
 }
 

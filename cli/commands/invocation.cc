@@ -10,8 +10,8 @@ Invocation::Invocation(Text text)
                &dir_);
 }
 
-Invocation& Invocation::WithFormat() {
-  AddFormatOptions(parser_, &format_);
+Invocation& Invocation::WithFormat(Shows shows) {
+  AddFormatOptions(parser_, shows, &format_);
   return *this;
 }
 

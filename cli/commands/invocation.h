@@ -20,8 +20,8 @@ class Invocation {
     std::string summary;
   };
   explicit Invocation(Text text);
-  // Adds -f/--format and --no-header.
-  Invocation& WithFormat();
+  // Adds -f/--format, and --no-header of a list.
+  Invocation& WithFormat(Shows shows = Shows::kList);
 
   OptionParser& options() { return parser_; }
   const std::string& dir() const { return dir_; }

@@ -3,6 +3,7 @@
 #include "commands/command.h"
 #include "commands/launch.h"
 #include "commands/print.h"
+#include "options/resource_limits.h"
 #include "options/run_options.h"
 
 namespace msa::cli {
@@ -10,7 +11,7 @@ namespace msa::cli {
 Result<int> JobAlloc(const Args& args) {
   MSA_ASSIGN_OR_RETURN(std::string cwd, WorkingDirectory());
   MSA_ASSIGN_OR_RETURN(RunRequest request,
-                       ParseRun(args, {std::move(cwd), CurrentEnvironment()}, RunKind::kAlloc));
+                       ParseRun(args, {std::move(cwd), CurrentEnvironment(), OwnLimits()}, RunKind::kAlloc));
   if (request.help_asked) {
     MSA_RETURN_IF_ERROR(Print(RunHelp(RunKind::kAlloc)));
     return 0;

@@ -6,6 +6,7 @@
 #include "commands/command.h"
 #include "commands/launch.h"
 #include "commands/print.h"
+#include "options/resource_limits.h"
 #include "options/run_options.h"
 #include "options/step_request.h"
 #include "run/stdin_reader.h"
@@ -55,7 +56,8 @@ Status CheckStepOptions(const RunRequest& request) {
 
 Result<int> JobRun(const Args& args) {
   MSA_ASSIGN_OR_RETURN(std::string cwd, WorkingDirectory());
-  MSA_ASSIGN_OR_RETURN(RunRequest request, ParseRun(args, {std::move(cwd), CurrentEnvironment()}));
+  MSA_ASSIGN_OR_RETURN(RunRequest request,
+                       ParseRun(args, {std::move(cwd), CurrentEnvironment(), OwnLimits()}));
   if (request.help_asked) {
     MSA_RETURN_IF_ERROR(Print(RunHelp()));
     return 0;

@@ -9,7 +9,7 @@ namespace msa::cli {
 Result<int> JobShow(const Args& args) {
   Invocation call({"msactl job show", "[OPTIONS] JOB",
                    "Show all of one job: components, nodes, cores, and the tree of its namespaces."});
-  call.WithFormat();
+  call.WithFormat(Shows::kOne);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.min = 1, .max = 1, .what = "a job's id"}));
   if (!go) return 0;
   MSA_ASSIGN_OR_RETURN(const JobId id, ParseJobId(call.operands()[0]));

@@ -6,6 +6,8 @@
 
 #include <climits>
 
+#include "msa/base/clock.h"
+
 #include "client/system_client.h"
 #include "commands/command.h"
 #include "commands/print.h"
@@ -22,9 +24,11 @@ Result<std::string> WorkingDirectory() {
 
 Result<JobId> SubmitSurely(const Endpoint& endpoint, const JobSpec& spec) {
   constexpr int kAttempts = 10;
+  constexpr Millis kPatience{30'000};  // one call may take all of it
+  const SteadyTime give_up = SteadyNow() + kPatience;
   MSA_ASSIGN_OR_RETURN(const std::string token, MakeToken());
   Result<JobId> id = Status(Code::kUnavailable, "not tried");
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kAttempts && SteadyNow() < give_up; ++attempt) {
     MSA_ASSIGN_OR_RETURN(const auto client, SystemClient::Connect(endpoint));
     id = client->Submit(spec, token);
     if (id.ok() || id.status().code() != Code::kUnavailable) return id;

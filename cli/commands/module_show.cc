@@ -37,7 +37,7 @@ Result<ModuleInfo> SelectModule(const std::vector<ModuleInfo>& modules, const st
 Result<int> ModuleShow(const Args& args) {
   Invocation call(
       {"msactl module show", "[OPTIONS] MODULE", "Show one module, by name, kind or id, with its nodes."});
-  call.WithFormat();
+  call.WithFormat(Shows::kOne);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.min = 1, .max = 1, .what = "a module"}));
   if (!go) return 0;
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());

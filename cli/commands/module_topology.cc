@@ -32,14 +32,10 @@ Document TopologyDocument(const SystemInfo& system, const std::vector<ModuleInfo
 
 Result<int> ModuleTopology(const Args& args) {
   Invocation call({"msactl module topology", "[OPTIONS]", "Draw modules, their nodes, and what is in use."});
-  call.WithFormat();
+  call.WithFormat(Shows::kPicture);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {}));
   if (!go) return 0;
   const Format format = call.format().format;
-  if (format == Format::kCsv || format == Format::kName)
-    return Status(
-        Code::kInvalidArgument,
-        "--format: expected table, json or yaml for a picture; see 'msactl node list' for the rest");
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(const SystemInfo system, client->GetStatus());
   MSA_ASSIGN_OR_RETURN(const std::vector<ModuleInfo> modules, client->ListModules());

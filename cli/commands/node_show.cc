@@ -7,7 +7,7 @@ namespace msa::cli {
 
 Result<int> NodeShow(const Args& args) {
   Invocation call({"msactl node show", "[OPTIONS] NODE", "Show all of one node."});
-  call.WithFormat();
+  call.WithFormat(Shows::kOne);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.min = 1, .max = 1, .what = "a node's name"}));
   if (!go) return 0;
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());

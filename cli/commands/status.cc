@@ -41,7 +41,7 @@ Details StatusDetails(const SystemInfo& system) {
 
 Result<int> SystemStatus(const Args& args) {
   Invocation call({"msactl status", "[OPTIONS]", "Show the system at a glance."});
-  call.WithFormat();
+  call.WithFormat(Shows::kOne);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {}));
   if (!go) return 0;
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());

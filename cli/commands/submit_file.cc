@@ -16,6 +16,7 @@
 #include "commands/command.h"
 #include "commands/print.h"
 #include "options/command_line.h"
+#include "options/resource_limits.h"
 #include "options/run_options.h"
 #include "run/token.h"
 
@@ -56,7 +57,7 @@ Result<JobSpec> ParseLine(std::vector<std::string> words, const RunSurroundings&
 }
 
 Result<Lines> ParseLines(const std::string& text, const std::string& name) {
-  RunSurroundings surroundings{.env = CurrentEnvironment(), .queued = true};
+  RunSurroundings surroundings{.env = CurrentEnvironment(), .limits = OwnLimits(), .queued = true};
   std::error_code error;
   surroundings.cwd = std::filesystem::current_path(error).string();
   if (error) return ErrnoError(error.value(), "find the working directory; change to one that exists");

@@ -9,7 +9,7 @@ Result<int> Version(const Args& args) {
   OptionParser parser("msactl version", "[OPTIONS]",
                       "Print the version of msactl; 'msactl status' tells the controller's.");
   FormatOptions format;
-  AddFormatOptions(parser, &format);
+  AddFormatOptions(parser, Shows::kOne, &format);
   // As every command takes it.
   std::string dir;
   parser.Text(0, "dir", "DIR", "not needed: the version is that of this program", &dir);

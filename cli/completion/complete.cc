@@ -10,6 +10,7 @@
 #include "msa/job/records.h"
 
 #include "commands/registry.h"
+#include "options/resource_limits.h"
 #include "output/listing.h"
 
 namespace msa::cli {
@@ -72,10 +73,12 @@ class Values {
     if (kind == "SIGNAL") return {SignalNames()};
     if (kind == "STATE" || kind == "STATES") return {StateNames()};
     if (kind == "VARIABLES") return {{{"ALL", "all of them"}, {"NONE", "none of them"}}};
+    if (kind == "LIMITS") return {Words(PropagateWords())};
     if (kind == "SHELL") return {Words({"bash", "zsh", "fish"})};
     if (kind == "MODULE") return {source_({What::kModules, dir_})};
     if (IsNodes(kind)) return {source_({What::kNodes, dir_})};
     if (kind == "JOB" || kind == "JOBS") return {source_({live_ ? What::kLiveJobs : What::kJobs, dir_})};
+    if (kind == "GRANT") return {source_({What::kGrants, dir_})};
     if (kind == "DAEMON") return {source_({What::kDaemons, dir_})};
     // "append|truncate", or the one word that is possible.
     if (!kind.empty() && std::none_of(kind.begin(), kind.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))

@@ -3,6 +3,7 @@
 // program that is asked for its version gets 5 s, a name that is looked up 2 s, a controller 2 s.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,11 @@ Finding CheckSockets(const DoctorScope& scope);
 // nofile, nproc, memlock, core. `fabrics`: directory of RDMA devices, /sys/class/infiniband.
 Findings CheckLimits(const std::string& fabrics);
 Finding CheckLoopback();
+// Sockets of the system's directory: who listens, what is stale.
+Finding CheckListeners(const DoctorScope& scope);
+// TCP over 127.0.0.1, which PMIx servers and Open MPI use, and the ports that there are. `proc`: /proc;
+// `environment` gives variables, "" if not set.
+Finding CheckPorts(const std::string& proc, const std::function<std::string(const char*)>& environment);
 Finding CheckHostname();
 
 // The daemons' executables beside msactl, their libraries, and the libpmix that a job daemon will load.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -226,6 +227,12 @@ Finding CheckClocks(const std::vector<NodeInfo>& nodes, std::int64_t now_ms) {
   std::string late;
   for (const NodeInfo& node : nodes) {
     if (node.state != NodeState::kUp || node.last_heartbeat_ms == 0) continue;
+    if (node.clock_off)
+      return {Level::kWarn, "clocks",
+              fmt::format("the clock of {} is {} {} the controller's", node.name,
+                          ShowDuration(Millis(std::abs(node.clock_offset_ms))),
+                          node.clock_offset_ms > 0 ? "ahead of" : "behind"),
+              "times that its jobs see will look wrong; set both by NTP: 'timedatectl set-ntp true'"};
     const std::int64_t age = now_ms - node.last_heartbeat_ms;
     if (age < -kSkewMs)
       return {Level::kWarn, "clocks",

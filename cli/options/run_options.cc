@@ -6,6 +6,7 @@
 #include "msa/topology/host_list.h"
 
 #include "options/parser.h"
+#include "options/resource_limits.h"
 #include "options/run_environment.h"
 #include "options/values.h"
 
@@ -39,6 +40,7 @@ struct Draft {
   JobSpec spec;
   std::string chdir;
   std::string export_expression = "ALL";
+  std::string propagate = "ALL";
   RunRequest request;
   std::string job_wide;  // the last job-wide option that was used, for messages
   std::vector<std::uint32_t> het_groups;
@@ -230,6 +232,18 @@ void AddStdioOptions(JobWide& wide, Draft& draft) {
             &stdio.label);
 }
 
+void AddPropagation(JobWide& wide, Draft& draft) {
+  wide.Add({.name = "propagate",
+            .takes = Takes::kOptionalValue,
+            .value_name = "LIMITS",
+            .help = "resource limits of this shell that the tasks get, as srun's: ALL, NONE, or some of "
+                    "AS,CORE,CPU,DATA,FSIZE,MEMLOCK,NOFILE,NPROC,RSS,STACK (default: ALL)"},
+           [&draft](std::string_view value) -> Status {
+             draft.propagate = value;
+             return Propagated(value, {}).status();
+           });
+}
+
 // Of runs and allocations.
 void AddQueueOptions(JobWide& wide, Draft& draft) {
   wide.Text('J', "job-name", "NAME", "name of the job (default: that of the program)", &draft.spec.name);
@@ -302,6 +316,7 @@ void AddCallOptions(JobWide& wide, Draft& draft) {
 
 void AddAllocOptions(OptionParser& parser, Draft& draft) {
   JobWide wide(parser, draft);
+  AddPropagation(wide, draft);
   AddQueueOptions(wide, draft);
   wide.Flag(0, "oversubscribe", "allow more tasks than cores", &draft.spec.oversubscribe);
   wide.Flag(0, "no-shell", "run no command: the nodes are held until 'msactl job cancel'",
@@ -312,6 +327,7 @@ void AddAllocOptions(OptionParser& parser, Draft& draft) {
 void AddJobOptions(OptionParser& parser, Draft& draft) {
   JobWide wide(parser, draft);
   AddStdioOptions(wide, draft);
+  AddPropagation(wide, draft);
   AddQueueOptions(wide, draft);
   AddLifeOptions(wide, draft);
   wide.Flag('d', "detach", "queue the job and return; output goes to msa-<job>.out unless --output is given",
@@ -351,6 +367,7 @@ Status FinishRequest(Draft& draft, const RunSurroundings& surroundings) {
   Result<std::vector<std::string>> env = ExportEnvironment(draft.export_expression, surroundings.env);
   if (!env.ok()) return env.status().WithContext("--export");
   spec.env = *std::move(env);
+  MSA_ASSIGN_OR_RETURN(spec.limits, Propagated(draft.propagate, surroundings.limits));
   if (draft.request.detach) {
     if (spec.stdio.out.empty()) spec.stdio.out = "msa-%j.out";
     if (spec.stdio.in.empty()) spec.stdio.in = "none";

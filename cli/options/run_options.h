@@ -14,7 +14,8 @@ namespace msa::cli {
 struct RunSurroundings {
   std::string cwd;               // absolute
   std::vector<std::string> env;  // "K=V"
-  bool queued = false;           // nobody waits for the job, as with --detach
+  std::vector<wire::ResourceLimit> limits = {};
+  bool queued = false;  // nobody waits for the job, as with --detach
 };
 
 enum class RunKind { kRun, kAlloc };

@@ -160,4 +160,11 @@ Result<JobId> ParseJobId(std::string_view text) {
                "'{}' is not a job's id; expected a number from 1 on, see 'msactl job list'", text);
 }
 
+Result<std::uint64_t> ParseGrantId(std::string_view text) {
+  const auto value = Digits(text);
+  if (value && *value > 0) return *value;
+  return Error(Code::kInvalidArgument,
+               "'{}' is not a grant's id; expected a number from 1 on, see 'msactl alloc list'", text);
+}
+
 }  // namespace msa::cli

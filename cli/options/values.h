@@ -42,4 +42,7 @@ Result<int> ParseSignal(std::string_view text);
 // A job's id: a number from 1 on.
 Result<JobId> ParseJobId(std::string_view text);
 
+// A grant's id: a number from 1 on.
+Result<std::uint64_t> ParseGrantId(std::string_view text);
+
 }  // namespace msa::cli

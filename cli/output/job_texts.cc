@@ -52,20 +52,6 @@ std::string Reason(const JobInfo& job) {
   return job.reason;
 }
 
-// "0-3,6": cores as ranges.
-std::string Ranges(std::vector<std::uint32_t> numbers) {
-  std::sort(numbers.begin(), numbers.end());
-  std::string out;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t end = i + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    if (!out.empty()) out += ',';
-    out += end - i == 1 ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[end - 1]);
-    i = end;
-  }
-  return out;
-}
-
 Document::Object JobFields(const JobInfo& job) {
   return {{"id", job.id.value},
           {"name", job.name},
@@ -91,27 +77,6 @@ Document::Object JobFields(const JobInfo& job) {
           {"incarnation", job.incarnation.value},
           {"stdout_path", job.stdout_path},
           {"stderr_path", job.stderr_path}};
-}
-
-Document AllocationDocument(const AllocationInfo& allocation) {
-  return Document::Object{{"node", allocation.node},
-                          {"module", allocation.module},
-                          {"component", allocation.component},
-                          {"cores", Document::ListOf(allocation.cores)},
-                          {"tasks", allocation.tasks},
-                          {"grant", allocation.grant},
-                          {"held", allocation.held}};
-}
-
-Document NamespaceDocument(const NamespaceInfo& space) {
-  return Document::Object{{"name", space.name},
-                          {"parent", space.parent},
-                          {"size", space.size},
-                          {"nodes", Document::ListOf(space.nodes)},
-                          {"command", space.command},
-                          {"ended", space.ended},
-                          {"exit_code", space.ended ? Document(space.exit_code) : Document()},
-                          {"grant", space.grant}};
 }
 
 Document SpecDocument(const JobSpec& spec) {
@@ -158,7 +123,10 @@ void AddNamespaces(const JobInfo& job, const std::string& parent, const std::str
     const std::string state = !space.ended           ? "running"
                               : space.exit_code == 0 ? "ended"
                                                      : fmt::format("ended with code {}", space.exit_code);
-    const std::string grant = space.grant == 0 ? "" : fmt::format(", grant {}", space.grant);
+    const std::string grant =
+        space.grants.empty()
+            ? ""
+            : fmt::format(", grant{} {}", space.grants.size() == 1 ? "" : "s", fmt::join(space.grants, ","));
     lines->emplace_back("namespaces",
                         fmt::format("{}{}  {}  {} on {}  {}{}", indent, space.name, space.command,
                                     Count(space.size, "task"), CompressHostList(space.nodes), state, grant));
@@ -193,11 +161,48 @@ void BlankRepeats(Lines* lines) {
 
 }  // namespace
 
+std::string Ranges(std::vector<std::uint32_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  std::string out;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    if (!out.empty()) out += ',';
+    out += end - i == 1 ? fmt::format("{}", numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
+Document AllocationDocument(const AllocationInfo& allocation) {
+  return Document::Object{{"node", allocation.node},
+                          {"module", allocation.module},
+                          {"component", allocation.component},
+                          {"cores", Document::ListOf(allocation.cores)},
+                          {"tasks", allocation.tasks},
+                          {"grant", allocation.grant},
+                          {"held", allocation.held}};
+}
+
+Document NamespaceDocument(const NamespaceInfo& space) {
+  return Document::Object{{"name", space.name},
+                          {"parent", space.parent},
+                          {"size", space.size},
+                          {"nodes", Document::ListOf(space.nodes)},
+                          {"command", space.command},
+                          {"ended", space.ended},
+                          {"exit_code", space.ended ? Document(space.exit_code) : Document()},
+                          {"grant", space.grants.empty() ? 0 : space.grants.back()},
+                          {"grants", Document::ListOf(space.grants)}};
+}
+
 std::string StateWord(const NodeInfo& node) {
-  const std::string state = node.state == NodeState::kUp     ? "UP"
-                            : node.state == NodeState::kDown ? "DOWN"
-                                                             : "UNKNOWN";
-  return node.drained ? state + "+DRAINED" : state;
+  std::string state = node.state == NodeState::kUp     ? "UP"
+                      : node.state == NodeState::kDown ? "DOWN"
+                                                       : "UNKNOWN";
+  if (node.drained) state += node.jobs.empty() ? "+DRAINED" : "+DRAINING";
+  if (node.clock_off) state += "+CLOCK";
+  return state;
 }
 
 Listing JobListing(const std::vector<JobInfo>& jobs, std::int64_t now_ms) {

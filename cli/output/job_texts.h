@@ -9,8 +9,10 @@
 
 namespace msa::cli {
 
-// "UP", "DOWN", "UNKNOWN", with "+DRAINED".
+// "UP", "DOWN", "UNKNOWN", with "+DRAINED" ("+DRAINING" while jobs run there) and "+CLOCK" (it is off).
 std::string StateWord(const NodeInfo& node);
+// "0-3,6": cores as ranges.
+std::string Ranges(std::vector<std::uint32_t> numbers);
 
 Listing JobListing(const std::vector<JobInfo>& jobs, std::int64_t now_ms);
 // Of jobs that have ended.
@@ -20,6 +22,8 @@ Listing NodeListing(const std::vector<NodeInfo>& nodes);
 Details NodeDetails(const NodeInfo& node, std::int64_t now_ms);
 Listing ModuleListing(const std::vector<ModuleInfo>& modules);
 Details ModuleDetails(const ModuleInfo& module, const std::vector<NodeInfo>& nodes);
+Document AllocationDocument(const AllocationInfo& allocation);
+Document NamespaceDocument(const NamespaceInfo& space);
 Document NodeDocument(const NodeInfo& node);
 Document ModuleDocument(const ModuleInfo& module);
 

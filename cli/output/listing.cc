@@ -106,17 +106,34 @@ std::vector<std::string> FormatNames() {
   return names;
 }
 
-void AddFormatOptions(OptionParser& parser, FormatOptions* options) {
+std::vector<std::string> FormatNames(Shows shows) {
+  switch (shows) {
+    case Shows::kOne:
+      return {"table", "wide", "json", "yaml", "name"};
+    case Shows::kPicture:
+      return {"table", "json", "yaml"};
+    case Shows::kList:
+      break;
+  }
+  return FormatNames();
+}
+
+void AddFormatOptions(OptionParser& parser, Shows shows, FormatOptions* options) {
+  const std::vector<std::string> names = FormatNames(shows);
+  const std::string list = fmt::format("{}", fmt::join(names.begin(), names.end() - 1, ", "));
   parser.Add({.letter = 'f',
               .name = "format",
               .takes = Takes::kValue,
-              .value_name = "FORMAT",
-              .help = "table, wide, json, yaml, csv or name (default: table)",
-              .set = [options](std::string_view value) -> Status {
+              .value_name = shows == Shows::kList ? "FORMAT" : fmt::format("{}", fmt::join(names, "|")),
+              .help = fmt::format("{} or {} (default: table)", list, names.back()),
+              .set = [options, names](std::string_view value) -> Status {
                 MSA_ASSIGN_OR_RETURN(options->format, ParseFormat(value));
-                return Status::Ok();
+                if (std::find(names.begin(), names.end(), value) != names.end()) return Status::Ok();
+                return Error(Code::kInvalidArgument, "'{}' is no format of this command; expected {}", value,
+                             ListNames(names));
               }});
-  parser.Flag(0, "no-header", "no line of column names in table, wide and csv", &options->no_header);
+  if (shows == Shows::kList)
+    parser.Flag(0, "no-header", "no line of column names in table, wide and csv", &options->no_header);
 }
 
 std::string Render(const Listing& listing, const FormatOptions& options) {
@@ -125,7 +142,8 @@ std::string Render(const Listing& listing, const FormatOptions& options) {
     return RenderTable(listing, options);
   if (options.format == Format::kName) {
     std::string out;
-    for (const auto& row : listing.rows) out += Printable(row.name) + "\n";
+    for (const auto& row : listing.rows)
+      if (!row.name.empty()) out += Printable(row.name) + "\n";
     return out;
   }
   Document::Array items;

@@ -25,8 +25,15 @@ struct FormatOptions {
   Format format = Format::kTable;
   bool no_header = false;
 };
-// Adds -f/--format and --no-header.
-void AddFormatOptions(OptionParser& parser, FormatOptions* options);
+// What a command shows decides about its formats.
+enum class Shows {
+  kList,     // all of them
+  kOne,      // no csv: a thing with nested parts is no row
+  kPicture,  // table (the picture itself), json and yaml
+};
+std::vector<std::string> FormatNames(Shows shows);
+// Adds -f/--format, which refuses what `shows` has not, and --no-header where there is a header.
+void AddFormatOptions(OptionParser& parser, Shows shows, FormatOptions* options);
 
 struct Column {
   std::string header;      // "CPUS USED"; in csv lower-case with '_'
@@ -48,7 +55,7 @@ struct Listing {
   std::string kind;  // "NodeList"
   std::vector<Column> columns;
   struct Row {
-    std::string name;  // for -f name: what other commands take
+    std::string name;  // for -f name: what other commands take; empty: it has none
     std::vector<Cell> cells;
     Document item;
   };

@@ -28,7 +28,9 @@ Document::Object NodeFields(const NodeInfo& node) {
           {"daemon_version", node.daemon_version},
           {"up_since", node.up_since_ms == 0 ? Document() : Document(UtcTime(node.up_since_ms))},
           {"last_heartbeat",
-           node.last_heartbeat_ms == 0 ? Document() : Document(UtcTime(node.last_heartbeat_ms))}};
+           node.last_heartbeat_ms == 0 ? Document() : Document(UtcTime(node.last_heartbeat_ms))},
+          {"clock_offset_ms", node.clock_offset_ms},
+          {"clock_off", node.clock_off}};
 }
 
 Document::Object ModuleFields(const ModuleInfo& module) {

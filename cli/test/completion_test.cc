@@ -36,6 +36,8 @@ class Completing : public testing::Test {
         return {{"12", ""}};
       case Wanted::What::kDaemons:
         return {{"controller", ""}};
+      case Wanted::What::kGrants:
+        return {{"3", ""}};
     }
     return {};
   }
@@ -95,6 +97,9 @@ TEST_F(Completing, KnowsOperandsByTheUsage) {
   EXPECT_THAT(Complete({"node", "drain", "cn0", "c"}), ElementsAre("cn1"));
   EXPECT_THAT(Complete({"run", "-w", "cn0,c"}), ElementsAre("cn0,cn1"));
   EXPECT_THAT(Complete({"job", "show", ""}), ElementsAre("1", "12"));
+  EXPECT_THAT(Complete({"alloc", "release", ""}), ElementsAre("3"));
+  EXPECT_THAT(Complete({"run", "--propagate=NOF"}), ElementsAre("--propagate=NOFILE"));
+  EXPECT_THAT(Complete({"module", "topology", "-f", ""}), ElementsAre("table", "json", "yaml"));
   EXPECT_THAT(Complete({"job", "cancel", ""}), ElementsAre("12"));
   EXPECT_THAT(Complete({"job", "signal", "USR"}), ElementsAre("USR1", "USR2"));
   EXPECT_THAT(Complete({"job", "signal", "USR1", ""}), ElementsAre("12"));

@@ -1,8 +1,16 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,6 +44,77 @@ TEST(DoctorChecks, SeeClocksThatDiffer) {
   NodeInfo down = Node("cn2", 1);
   down.state = NodeState::kDown;
   EXPECT_EQ(CheckClocks({down}, kNow).level, Level::kOk) << "the check of nodes tells of it";
+}
+
+TEST(DoctorChecks, NameTheNodeWhoseClockIsOff) {
+  NodeInfo node = Node("bn1", 1'000'000);
+  node.clock_off = true;
+  node.clock_offset_ms = -90'000;
+  const Finding found = CheckClocks({Node("cn0", 1'000'000), node}, 1'000'000);
+  EXPECT_EQ(found.level, Level::kWarn);
+  EXPECT_THAT(found.found, HasSubstr("the clock of bn1 is 1m 30s behind the controller's"));
+}
+
+TEST(DoctorChecks, TryTcpAndLookAtTheRangesOfPorts) {
+  char folder[] = "/tmp/msa-doctor-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const std::string proc = folder;
+  std::map<std::string, std::string> variables;
+  const auto environment = [&](const char* name) { return variables[name]; };
+  Finding found = CheckPorts(proc, environment);
+  EXPECT_EQ(found.level, Level::kOk) << found.found;
+  EXPECT_THAT(found.found, HasSubstr("TCP over 127.0.0.1 works; Open MPI finds one in 1024-65535"));
+  std::filesystem::create_directories(proc + "/sys/net/ipv4");
+  std::ofstream(proc + "/sys/net/ipv4/ip_local_port_range") << "32768\t60999\n";
+  EXPECT_THAT(CheckPorts(proc, environment).found, HasSubstr("ports 32768-60999 are given out"));
+  std::ofstream(proc + "/sys/net/ipv4/ip_local_port_range") << "32768\t33000\n";
+  found = CheckPorts(proc, environment);
+  EXPECT_EQ(found.level, Level::kWarn);
+  EXPECT_THAT(found.found, HasSubstr("233 are few"));
+  std::filesystem::remove_all(folder);
+  // A range that somebody has filled: one port, which this test holds.
+  const int holder = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(holder, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(holder, 1), 0);
+  ASSERT_EQ(::getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  variables["OMPI_MCA_btl_tcp_port_min_v4"] = std::to_string(ntohs(address.sin_port));
+  variables["OMPI_MCA_btl_tcp_port_range_v4"] = "0";
+  found = CheckPorts(proc, environment);
+  EXPECT_EQ(found.level, Level::kFail) << found.found;
+  EXPECT_THAT(found.remedy, HasSubstr("OMPI_MCA_btl_tcp_port_min_v4"));
+  ::close(holder);
+}
+
+TEST(DoctorChecks, TellSocketsThatAnswerFromStaleOnes) {
+  char folder[] = "/tmp/msa-doctor-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const DoctorScope scope{folder, "", ""};
+  EXPECT_THAT(CheckListeners(scope).found, HasSubstr("no sockets of a system"));
+  const auto listen_on = [&](const std::string& name) {
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", folder, name.c_str());
+    EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(fd, 1), 0);
+    return fd;
+  };
+  const int controller = listen_on("controller.sock");
+  std::filesystem::create_directories(std::string(folder) + "/n/cn0");
+  const int node = listen_on("n/cn0/noded.sock");
+  EXPECT_EQ(CheckListeners(scope).level, Level::kOk);
+  EXPECT_THAT(CheckListeners(scope).found, HasSubstr("2 sockets"));
+  ::close(node);
+  const Finding stale = CheckListeners(scope);
+  EXPECT_EQ(stale.level, Level::kWarn);
+  EXPECT_THAT(stale.found, HasSubstr("nobody listens on 1 of 2 sockets"));
+  EXPECT_THAT(stale.found, HasSubstr("n/cn0/noded.sock"));
+  ::close(controller);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(DoctorChecks, WantLockedMemoryOnlyForAFabric) {

@@ -1,7 +1,12 @@
 #include "commands/registry.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "completion/complete.h"
+#include "output/listing.h"
 
 namespace msa::cli {
 namespace {
@@ -81,6 +86,43 @@ TEST(Registry, MapsErrorsToTheDocumentedExitCodes) {
   EXPECT_EQ(ExitCodeOf(Code::kFailedPrecondition), 7);
   EXPECT_EQ(ExitCodeOf(Code::kAborted), 7);
   EXPECT_EQ(ExitCodeOf(Code::kUnavailable), 8);
+}
+
+// Formats named in a sentence: "table, json or yaml (default: table)".
+std::vector<std::string> NamedIn(const std::string& help) {
+  std::vector<std::string> out;
+  for (const std::string& name : FormatNames())
+    if (help.find(name + ",") != std::string::npos || help.find(name + " or ") != std::string::npos ||
+        help.find("or " + name + " ") != std::string::npos)
+      out.push_back(name);
+  return out;
+}
+
+TEST(Registry, EveryFormatThatAHelpNamesIsTakenAndNoOther) {
+  std::size_t with_formats = 0;
+  for (const Command& command : Commands()) {
+    const auto table = TableOf(command);
+    ASSERT_TRUE(table);
+    const auto format = std::find_if(table->options.begin(), table->options.end(),
+                                     [](const OptionSpec& option) { return option.name == "format"; });
+    if (format == table->options.end()) continue;
+    ++with_formats;
+    const std::vector<std::string> named = NamedIn(format->help);
+    EXPECT_GE(named.size(), 3u) << table->command << ": " << format->help;
+    for (const std::string& name : FormatNames()) {
+      // The help is asked for, so that a format that is taken leads to nothing but the help.
+      testing::internal::CaptureStdout();
+      const Result<int> result = command.run({"--format", name, "--help"});
+      testing::internal::GetCapturedStdout();
+      const bool is_named = std::find(named.begin(), named.end(), name) != named.end();
+      EXPECT_EQ(result.ok(), is_named) << table->command << " --format " << name;
+      if (!result.ok()) {
+        EXPECT_EQ(result.status().code(), Code::kInvalidArgument);
+        EXPECT_THAT(result.status().message(), HasSubstr("expected table, "));
+      }
+    }
+  }
+  EXPECT_GE(with_formats, 14u);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "options/run_options.h"
 
+#include <sys/resource.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +10,7 @@
 namespace msa::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -153,6 +156,30 @@ TEST(RunOptions, LimitsTheNumberOfComponents) {
   std::vector<std::string> args{"a"};
   for (int i = 0; i < 1024; ++i) args.insert(args.end(), {":", "a"});
   EXPECT_THAT(ErrorOf(args), HasSubstr("1025 components; at most 1024"));
+}
+
+TEST(RunOptions, PropagatesTheLimitsThatAreNamed) {
+  RunSurroundings here = kHere;
+  here.limits = {{RLIMIT_CORE, 0, 10}, {RLIMIT_NOFILE, 512, 1024}, {RLIMIT_STACK, 8, RLIM_INFINITY}};
+  const auto resources = [&](std::vector<std::string> args) {
+    args.emplace_back("prog");
+    const auto request = ParseRun(args, here);
+    EXPECT_TRUE(request.ok()) << request.status().message();
+    std::vector<int> out;
+    if (request.ok())
+      for (const wire::ResourceLimit& limit : request->spec.limits) out.push_back(limit.resource);
+    return out;
+  };
+  EXPECT_THAT(resources({}), ElementsAre(RLIMIT_CORE, RLIMIT_NOFILE, RLIMIT_STACK));
+  EXPECT_THAT(resources({"--propagate"}), ElementsAre(RLIMIT_CORE, RLIMIT_NOFILE, RLIMIT_STACK));
+  EXPECT_THAT(resources({"--propagate=ALL"}), ElementsAre(RLIMIT_CORE, RLIMIT_NOFILE, RLIMIT_STACK));
+  EXPECT_THAT(resources({"--propagate=none"}), ElementsAre());
+  EXPECT_THAT(resources({"--propagate=NOFILE,rlimit_core,NOFILE"}), ElementsAre(RLIMIT_NOFILE, RLIMIT_CORE));
+  EXPECT_EQ(ParseRun({"prog"}, here)->spec.limits[1].soft, 512u);
+  for (const char* bad : {"--propagate=NOFILES", "--propagate=NOFILE,,CORE", "--propagate=NONE,CORE"})
+    EXPECT_THAT(ErrorOf({bad, "prog"}), AllOf(HasSubstr("--propagate"), HasSubstr("is no resource limit"),
+                                              HasSubstr("MEMLOCK, NOFILE")));
+  EXPECT_THAT(ErrorOf({"--propagate=NOFILES", "prog"}), HasSubstr("did you mean 'NOFILE'?"));
 }
 
 TEST(RunOptions, ExplainsEveryOptionInTheHelp) {

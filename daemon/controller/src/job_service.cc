@@ -163,6 +163,30 @@ class JobService : public RpcService, public v1::JobService::CallbackService {
                      });
   }
 
+  grpc::ServerUnaryReactor* ListGrants(grpc::CallbackServerContext* context,
+                                       const v1::ListGrantsRequest* request,
+                                       v1::ListGrantsReply* reply) override {
+    return RunOnLoop(context, edge_.loop, edge_.caller(*context),
+                     [this, request, reply](const UserIdentity&, UnaryCall call) {
+                       const Result<GrantFilter> filter = FilterFromProto(*request);
+                       call.Finish(filter.ok() ? AddGrants(*filter, *reply) : filter.status());
+                     });
+  }
+
+  grpc::ServerUnaryReactor* ReleaseGrant(grpc::CallbackServerContext* context,
+                                         const v1::ReleaseGrantRequest* request,
+                                         v1::ReleaseGrantReply* reply) override {
+    return RunOnLoop(context, edge_.loop, edge_.caller(*context),
+                     [this, request, reply](const UserIdentity& caller, UnaryCall call) {
+                       const GrantId grant(request->grant_id());
+                       edge_.shell.Request(
+                           event::ReleaseGrant{.caller = caller, .grant = grant, .force = request->force()},
+                           [this, grant, reply, call](const Status& status, JobId) {
+                             call.Finish(status.ok() ? Describe(grant, *reply->mutable_grant()) : status);
+                           });
+                     });
+  }
+
  private:
   static grpc::ServerUnaryReactor* Refuse(grpc::CallbackServerContext* context, const Status& why) {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
@@ -173,6 +197,19 @@ class JobService : public RpcService, public v1::JobService::CallbackService {
   Status Describe(JobId job, JobDetail detail, v1::Job& out) const {
     MSA_ASSIGN_OR_RETURN(const JobView view, edge_.shell.controller().GetJob(job));
     ToProto(view, detail, out);
+    return Status::Ok();
+  }
+
+  Status AddGrants(const GrantFilter& filter, v1::ListGrantsReply& out) const {
+    MSA_ASSIGN_OR_RETURN(const std::vector<GrantView> grants, edge_.shell.controller().ListGrants(filter));
+    for (const GrantView& grant : grants) ToProto(grant, *out.add_grants());
+    return Status::Ok();
+  }
+
+  Status Describe(GrantId grant, v1::Grant& out) const {
+    MSA_ASSIGN_OR_RETURN(const std::vector<GrantView> grants,
+                         edge_.shell.controller().ListGrants({.ids = {grant}}));
+    ToProto(grants.at(0), out);
     return Status::Ok();
   }
 

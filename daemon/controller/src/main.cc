@@ -77,7 +77,10 @@ struct CommandLine {
 };
 
 void AddPlaces(CLI::App& app, CommandLine& line) {
-  app.add_option("--dir", line.daemon.directory, "directory of the system's state; made with mode 0700")
+  app.add_option(
+         "--dir", line.daemon.directory,
+         "directory of the system's state; made with mode 0700, or one of this user that others cannot "
+         "write in")
       ->type_name("DIR")
       ->required();
   app.add_option("--topology", line.daemon.topology, "TOML file with the modules and nodes")

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 
 #include <grpcpp/server_context.h>
@@ -7,6 +8,7 @@
 #include "msa/adapters/grpc/frame_bundle.h"
 #include "msa/adapters/grpc/status_internal.h"
 #include "msa/adapters/grpc/stream_internal.h"
+#include "msa/base/clock.h"
 #include "msa/base/messages.h"
 #include "msa/v1/node.grpc.pb.h"
 
@@ -14,6 +16,9 @@
 
 namespace msa {
 namespace {
+
+// The year 9999: later ones are no clocks, and sums with them must not overflow.
+constexpr std::int64_t kLatestClock = 253'402'300'799'000;
 
 using NodeStream = BidiStream<v1::NodeReport, v1::NodeCommand>;
 using NodeReactor = grpc::ServerBidiReactor<v1::NodeReport, v1::NodeCommand>;
@@ -48,6 +53,7 @@ class Refusal : public NodeReactor {
 struct NodeSession {
   SessionId id = 0;
   UserIdentity user;
+  std::string user_name;
   std::string node;  // empty: not registered yet
   std::shared_ptr<NodeStream> stream;
 };
@@ -95,6 +101,7 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
     auto session = std::make_shared<NodeSession>();
     session->id = next_session_++;
     session->user = *caller;
+    session->user_name = edge_.users.Of(caller->uid);
     session->stream = std::make_shared<NodeStream>();
     NodeStream::Base::Hooks hooks;
     hooks.on_gone = [this, session] { edge_.loop.Post([this, session] { Gone(*session); }); };
@@ -139,7 +146,10 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
     if (!index.ok()) return index.status();
     session.node = in.description.name;
     edge_.shell.AddLink(session.node, session.id, std::make_shared<StreamLink>(session.stream));
-    edge_.shell.Handle(RegistrationOf(std::move(in), session.id));
+    event::NodeRegistered registration = RegistrationOf(std::move(in), session.id);
+    registration.uid = session.user.uid;
+    registration.user_name = session.user_name;
+    edge_.shell.Handle(std::move(registration));
     return Status::Ok();
   }
 
@@ -147,11 +157,13 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
     switch (report.what_case()) {
       case v1::NodeReport::kHeartbeat: {
         const node_control::Heartbeat beat = node_control::FromProto(report.heartbeat());
-        edge_.shell.Handle(event::NodeHeartbeat{.node = session.node,
-                                                .session = session.id,
-                                                .load = beat.load,
-                                                .jobd_warm = beat.jobd_warm,
-                                                .memory_free = beat.memory_free});
+        edge_.shell.Handle(event::NodeHeartbeat{
+            .node = session.node,
+            .session = session.id,
+            .load = beat.load,
+            .jobd_warm = beat.jobd_warm,
+            .memory_free = beat.memory_free,
+            .clock = FromUnixMillis(std::clamp<std::int64_t>(beat.clock_ms, 0, kLatestClock))});
         return Status::Ok();
       }
       case v1::NodeReport::kFromJobd:

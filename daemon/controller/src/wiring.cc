@@ -78,7 +78,7 @@ class Daemon {
     const Instant started_at = Now();
     MSA_ASSIGN_OR_RETURN(const std::string socket, SocketPath(options_));
     MSA_ASSIGN_OR_RETURN(SystemTopology topology, LoadTopologyFile(options_.topology));
-    MSA_RETURN_IF_ERROR(MakeDirectory(options_.directory));
+    MSA_RETURN_IF_ERROR(TakeDirectory(options_.directory));
     MSA_RETURN_IF_ERROR(Lock());
     MSA_ASSIGN_OR_RETURN(store_, OpenSqliteStore(options_.directory + "/state.db", LoggingStore()));
     MSA_ASSIGN_OR_RETURN(loop_, EventLoop::Create());

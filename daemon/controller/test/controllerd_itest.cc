@@ -275,6 +275,27 @@ TEST_F(ControllerdTest, TakesANodeThatStaysAwayForDownAndTakesItBack) {
   EXPECT_TRUE(Eventually(kLimit, [&] { return NodeIs("cn0", v1::NODE_STATE_UP); }));
 }
 
+TEST_F(ControllerdTest, WarnsOfANodeWhoseClockIsOff) {
+  Start();
+  FakeNode node("cn0", controller_.Address(), FakeNode::Jobs::kFinish);
+  const auto listed = [&] {
+    grpc::ClientContext context;
+    v1::ListNodesRequest request;
+    request.add_names("cn0");
+    v1::ListNodesReply reply;
+    EXPECT_TRUE(topology_->ListNodes(&context, request, &reply).ok());
+    return reply.nodes(0);
+  };
+  ASSERT_TRUE(Eventually(kLimit, [&] { return NodeIs("cn0", v1::NODE_STATE_UP); }));
+  EXPECT_FALSE(listed().clock_off());
+  node.clock_ahead_ms = 3'600'000;
+  ASSERT_TRUE(Eventually(kLimit, [&] { return listed().clock_off(); }));
+  EXPECT_GT(listed().clock_offset_ms(), 3'590'000);
+  EXPECT_NE(listed().reason().find("ahead of the controller's"), std::string::npos) << listed().reason();
+  node.clock_ahead_ms = 0;
+  EXPECT_TRUE(Eventually(kLimit, [&] { return !listed().clock_off() && listed().reason().empty(); }));
+}
+
 TEST_F(ControllerdTest, ADrainOutlivesARestart) {
   Start();
   v1::DrainNodesRequest drain;

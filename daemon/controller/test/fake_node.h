@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -74,6 +75,7 @@ class FakeNode {
   }
 
   std::uint32_t protocol_version = wire::kProtocolVersion;
+  std::atomic<std::int64_t> clock_ahead_ms = 0;  // of this machine's
 
  private:
   using Key = std::pair<JobId, Incarnation>;
@@ -153,7 +155,7 @@ class FakeNode {
   }
 
   void Beat() {
-    (void)session_->Send(node_control::Heartbeat{});
+    (void)session_->Send(node_control::Heartbeat{.clock_ms = ToUnixMillis(Now()) + clock_ahead_ms});
     loop_->After(Millis(100), [this] {
       if (session_) Beat();
     });

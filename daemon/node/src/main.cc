@@ -66,7 +66,7 @@ Result<UniqueFd> BlockSignals() {
 }
 
 Status PrepareDirectories(const Options& options, const NodePaths& paths) {
-  MSA_RETURN_IF_ERROR(MakeDirectory(options.dir));
+  MSA_RETURN_IF_ERROR(TakeDirectory(options.dir));
   // As root, job daemons of users reach their own directory and socket below; listing is not theirs.
   const mode_t mode = ::geteuid() == 0 ? 0711 : 0700;
   MSA_RETURN_IF_ERROR(MakeDirectory(options.dir + "/n", mode));

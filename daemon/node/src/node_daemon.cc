@@ -12,6 +12,7 @@
 
 #include "msa/adapters/grpc/frame_bundle.h"
 #include "msa/adapters/process/files.h"
+#include "msa/base/clock.h"
 #include "msa/base/fault.h"
 
 namespace msa::node {
@@ -229,6 +230,7 @@ void NodeDaemon::SendHeartbeat() {
   if (::getloadavg(&load, 1) == 1) beat.load = load;
   beat.jobd_warm = jobds_.warm();
   beat.memory_free = FreeMemory();
+  beat.clock_ms = ToUnixMillis(Now());
   if (Fault("noded.heartbeat").ok() && controller_->queued() < kMaxQueued) (void)controller_->Send(beat);
   heartbeat_timer_ = loop_.After(heartbeat_interval_, [this] { SendHeartbeat(); });
 }

@@ -1,5 +1,7 @@
 #include "head.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -156,6 +158,7 @@ void Head::AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint
   Namespace& ns = namespaces_[nspace];
   ns.reg = std::move(reg);
   ns.rank_cores = std::move(cores);
+  ns.grants = GrantsOf(ns);
   ns.tasks.resize(ns.reg.spec.rank_member.size(), TaskPhase::kNone);
   ns.result = StepResult(LabelOf(ns));
   for (const auto& [index, member] : members_) ns.awaiting_ready.insert(index);
@@ -274,6 +277,11 @@ void Head::OnNotice(std::uint32_t from, const TaskNotice& message) {
   Namespace* ns = Find(message.nspace);
   if (ns == nullptr || ns->ending || ns->notices.size() >= kMost) return;
   if (!ns->notices.insert(message.text).second) return;
+  if (message.of_node) {
+    if (warned_keys_.insert(message.text).second)
+      HubOf(*ns).Notice(fmt::format("{}: {}: {}", members_.at(from).node, Name(*ns), message.text));
+    return;
+  }
   HubOf(*ns).Notice(
       fmt::format("{}: task {} of {}: {}", members_.at(from).node, message.rank, Name(*ns), message.text));
 }
@@ -350,8 +358,8 @@ void Head::AllStarted(Namespace& ns) {
   }
   if (ns.ending) {  // asked for while the start was under way
     AnswerSpawn(ns, pmix::kPmixErrJobFailedToStart);
-    TellAll(NamespaceSignal{nspace, 15});
-    TellAll(NamespaceSignal{nspace, 18});
+    TellAll(NamespaceSignal{nspace, SIGTERM, true});
+    TellAll(NamespaceSignal{nspace, SIGCONT});
     return;
   }
   const Namespace* parent = ns.reg.spawn == 0 ? nullptr : Find(ns.reg.parent);
@@ -375,7 +383,7 @@ void Head::AllStarted(Namespace& ns) {
 void Head::EndedTask(Namespace& ns, std::uint32_t rank) {
   ns.tasks[rank] = TaskPhase::kEnded;
   --ns.alive;
-  slots_.Give(ns.reg.spec.rank_member[rank], ns.rank_cores[rank]);
+  GiveSlots(ns.reg.spec.rank_member[rank], ns.rank_cores[rank]);
   ns.rank_cores[rank].clear();
 }
 
@@ -455,9 +463,8 @@ void Head::Report(const Namespace& ns, bool ended) {
   report.command = CommandOf(ns);
   report.ended = ended;
   report.exit_code = ended ? ns.result.code() : 0;
-  for (const std::uint32_t member : ns.reg.spec.rank_member)
-    if (const wire::Member* node = slots_.member(member); node != nullptr && node->grant.value != 0)
-      report.grant = node->grant;
+  report.grants = ns.grants;
+  if (!ns.grants.empty()) report.grant = ns.grants.back();
   TellController(report);
 }
 

@@ -131,6 +131,7 @@ class Head {
     bool tolerated = false;         // its failure is left to the parent, which was told by an event
     std::set<std::string> linked;   // connected namespaces (MPI-2 dynamic processes)
     std::uint64_t spawn = 0;        // key of spawns_ while the parent waits for the answer
+    std::vector<GrantId> grants;    // whose slots it uses or has used
   };
   struct SpawnJob {
     std::uint32_t from = 0;  // member and request to answer
@@ -287,6 +288,9 @@ class Head {
   void LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& reason);
   void RefreshSlots();
   bool IsGone(const wire::GrantShare& share) const;
+  std::vector<GrantId> GrantsOf(const Namespace& ns) const;
+  void OnRecall(const wire::RecallGrant& recall);
+  void GiveSlots(std::uint32_t member, const std::vector<std::uint16_t>& cores);
   void ReleaseIdleGrants();
   void Resend();
 
@@ -359,7 +363,8 @@ class Head {
   std::vector<wire::Member> told_members_;                         // as the controller told last
   std::map<std::uint64_t, std::vector<wire::GrantShare>> grants_;  // by id
   std::set<std::uint64_t> released_;                               // told, not yet gone from the membership
-  std::set<std::string> warned_keys_;
+  std::set<std::uint64_t> recalled_;   // nothing starts there any more; released when nothing runs there
+  std::set<std::string> warned_keys_;  // keys and texts that are shown once a job
   TimerId resend_timer_{};
 
   // the job's result

@@ -131,7 +131,7 @@ void Head::Settle(std::string nspace) {
   JudgeSingletons(ns);
   FlushLines(ns);
   for (std::uint32_t rank = 0; rank < ns.rank_cores.size(); ++rank)
-    slots_.Give(ns.reg.spec.rank_member[rank], ns.rank_cores[rank]);
+    GiveSlots(ns.reg.spec.rank_member[rank], ns.rank_cores[rank]);
   AnswerSpawn(ns, pmix::kPmixErrJobFailedToStart);
   MergeResult(ns);
   const std::string reason = ns.failure.empty() ? Name(ns) + " has ended" : ns.failure;

@@ -33,6 +33,8 @@ void Head::OnController(const wire::Frame& frame) {
       return LeaveWhenDone();
     case wire::GrantAnswer::kType:
       return with(wire::GrantAnswer{}, [&](auto m) { OnGrantAnswer(m); });
+    case wire::RecallGrant::kType:
+      return with(wire::RecallGrant{}, [&](auto m) { OnRecall(m); });
     default:
       outlet_.Log(fmt::format("the controller sent a message of type {:#06x}; ignored", frame.type));
   }
@@ -63,22 +65,24 @@ void Head::OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& member
     const bool over = std::all_of(grant.second.begin(), grant.second.end(),
                                   [&](const auto& share) { return IsGone(share); });
     if (over) released_.erase(grant.first);
+    if (over) recalled_.erase(grant.first);
     return over;
   });
 }
 
-// What the membership gives, without what was released and is still on its way out of it.
+// What the membership gives, without what was released or recalled and is still on its way out of it.
 void Head::RefreshSlots() {
   std::vector<wire::Member> usable;
   for (wire::Member member : told_members_) {
     if (lost_.contains(member.index)) continue;
-    for (const std::uint64_t id : released_)
-      if (const auto grant = grants_.find(id); grant != grants_.end())
-        for (const wire::GrantShare& share : grant->second)
-          if (share.member == member.index)
-            std::erase_if(member.cores, [&](std::uint16_t core) {
-              return std::find(share.cores.begin(), share.cores.end(), core) != share.cores.end();
-            });
+    for (const auto& [id, shares] : grants_) {
+      if (!released_.contains(id) && !recalled_.contains(id)) continue;
+      for (const wire::GrantShare& share : shares)
+        if (share.member == member.index)
+          std::erase_if(member.cores, [&](std::uint16_t core) {
+            return std::find(share.cores.begin(), share.cores.end(), core) != share.cores.end();
+          });
+    }
     usable.push_back(std::move(member));
   }
   slots_.SetMembers(usable);
@@ -179,6 +183,62 @@ void Head::LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& re
 
 // ------------------------------------------------------------------------------------------ grants,
 // resending
+
+namespace {
+
+bool Overlap(const std::vector<wire::GrantShare>& shares, const std::vector<std::uint32_t>& rank_member,
+             const std::vector<std::vector<std::uint16_t>>& rank_cores) {
+  for (std::size_t rank = 0; rank < rank_cores.size(); ++rank)
+    for (const wire::GrantShare& share : shares)
+      if (share.member == rank_member[rank] &&
+          std::find_first_of(share.cores.begin(), share.cores.end(), rank_cores[rank].begin(),
+                             rank_cores[rank].end()) != share.cores.end())
+        return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<GrantId> Head::GrantsOf(const Namespace& ns) const {
+  std::vector<GrantId> out;
+  for (const auto& [id, shares] : grants_)
+    if (!released_.contains(id) && Overlap(shares, ns.reg.spec.rank_member, ns.rank_cores))
+      out.push_back(GrantId(id));
+  return out;
+}
+
+void Head::OnRecall(const wire::RecallGrant& recall) {
+  const std::uint64_t id = recall.grant.value;
+  const auto grant = grants_.find(id);
+  if (grant == grants_.end() || exit_ || released_.contains(id) || !recalled_.insert(id).second) return;
+  const std::vector<wire::GrantShare> shares = grant->second;
+  RefreshSlots();
+  std::vector<std::uint32_t> waiting, reserved;
+  for (const auto& [number, job] : spawns_) {
+    const bool holds = std::find(job.grants.begin(), job.grants.end(), recall.grant) != job.grants.end();
+    if (job.place && Overlap(shares, job.place->rank_member, job.place->rank_cores))
+      reserved.push_back(number);
+    else if (holds && job.nspace.empty() && !job.place)
+      waiting.push_back(number);
+  }
+  for (const std::uint32_t number : reserved)
+    if (const auto plan = spawns_.find(number); plan != spawns_.end()) Forget(plan->second);
+  for (const std::uint32_t number : waiting)
+    RefuseSpawn(number, pmix::kPmixErrOutOfResource, "spawn refused: " + recall.reason);
+  std::vector<std::string> users;
+  for (const auto& [nspace, ns] : namespaces_)
+    if (Overlap(shares, ns.reg.spec.rank_member, ns.rank_cores)) users.push_back(nspace);
+  for (const std::string& nspace : users)
+    if (const Namespace* ns = Find(nspace))
+      EndNamespace(nspace, fmt::format("{} is ended: {}", Name(*ns), recall.reason), EndKind::kFailure);
+  ReleaseIdleGrants();
+}
+
+// Slots of a recalled grant are nobody's any more.
+void Head::GiveSlots(std::uint32_t member, const std::vector<std::uint16_t>& cores) {
+  slots_.Give(member, cores);
+  if (!recalled_.empty()) RefreshSlots();
+}
 
 void Head::ReleaseIdleGrants() {
   for (const auto& [id, shares] : grants_) {

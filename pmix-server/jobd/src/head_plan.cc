@@ -63,7 +63,7 @@ void Head::Forget(SpawnJob& job) {
   WithdrawAsk(job);
   if (job.place)
     for (std::size_t rank = 0; rank < job.place->rank_member.size(); ++rank)
-      slots_.Give(job.place->rank_member[rank], job.place->rank_cores[rank]);
+      GiveSlots(job.place->rank_member[rank], job.place->rank_cores[rank]);
   spawns_.erase(job.number);
   ReleaseIdleGrants();
   RetryWaiting();

@@ -170,6 +170,7 @@ class Member {
 
   // member_tasks.cc
   void Ended(const launch::TaskExit& exit);
+  void TellLoweredLimits(const Hosted& hosted);
   Result<launch::TaskSpec> MakeTask(Hosted& hosted, const TaskPlace& place, const NamespaceStart& message,
                                     std::map<std::string, UniqueFd>& files);
   Status OpenStreams(const Hosted& hosted, launch::TaskSpec& spec, std::map<std::string, UniqueFd>& files);

@@ -15,6 +15,7 @@ void Member::Start(NamespaceStart message) {
   const auto start = std::make_shared<OpenStart>();
   start->result.nspace = message.nspace;
   start->message = std::move(message);
+  if (const auto it = hosted_.find(start->message.nspace); it != hosted_.end()) TellLoweredLimits(it->second);
   starts_.push_back(start);
   StartSlice(start);
 }

@@ -1,10 +1,12 @@
 // Tasks of this node: their start, streams and ends.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "msa/job/resource_limits.h"
 #include "msa/launch/output_file.h"
 
 #include "member.h"
@@ -121,11 +123,25 @@ Result<launch::TaskSpec> Member::MakeTask(Hosted& hosted, const TaskPlace& place
     MSA_ASSIGN_OR_RETURN(spec.cpus, options_.cpus_of(place.cores));
   }
   spec.component = app.component;
+  spec.limits = hosted.reg.spec.limits;
   spec.want_stdin = message.want_stdin && place.rank.value == 0;
   MSA_RETURN_IF_ERROR(OpenStreams(hosted, spec, files));
   if (is_script) return spec;  // what it starts itself is no task of ours
   MSA_ASSIGN_OR_RETURN(spec.channel, PmiWorldOf(hosted).Connect(place.rank));
   return spec;
+}
+
+// As srun warns: a task that gets less than its user has is told of it.
+void Member::TellLoweredLimits(const Hosted& hosted) {
+  const wire::StepSpec& step = hosted.reg.spec;
+  std::vector<wire::ResourceLimit> own;
+  for (const wire::ResourceLimit& wanted : step.limits) {
+    rlimit here{};
+    if (::getrlimit(static_cast<__rlimit_resource>(wanted.resource), &here) == 0)
+      own.push_back({wanted.resource, here.rlim_cur, here.rlim_max});
+  }
+  for (std::string& line : LoweredLimits(step.limits, own))
+    ToHead(TaskNotice{step.nspace, Rank(0), std::move(line), true});
 }
 
 void Member::OnOutput(const std::string& nspace, Rank rank, wire::Stream stream, std::string data) {

@@ -430,9 +430,10 @@ struct TaskNotice {
   std::string nspace;
   Rank rank;
   std::string text;
+  bool of_node = false;  // not of a task but of the node: shown once a job, whichever node says it
   template <class A>
   void Fields(A& a) {
-    a(nspace, rank, text);
+    a(nspace, rank, text, of_node);
   }
 };
 

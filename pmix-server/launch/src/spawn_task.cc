@@ -46,7 +46,7 @@ std::string EncodeSpec(const TaskSpec& spec, const SpawnContext& context) {
                             .argc = static_cast<std::uint32_t>(spec.argv.size()),
                             .envc = static_cast<std::uint32_t>(spec.env.size()),
                             .channel = spec.channel ? 1U : 0U});
-  for (const ResourceLimit& limit : spec.limits)
+  for (const wire::ResourceLimit& limit : spec.limits)
     AppendRaw(out, ExecLimit{limit.resource, limit.soft, limit.hard});
   out += mask;
   AppendText(out, context.program);

@@ -1,16 +1,20 @@
 // Spawns once a round, whatever comes of it, and says what came:
 //   mpi_spawn_plan [--maxprocs N[,N...]] [--info KEY=VALUE]... [--root R] [--errors return|fatal|handler]
 //                  [--times K] [--depth D] [--part disconnect|free|dup] [--child-dies] [--booster HOSTS,PPN]
+//                  [--stay FILE] [--parent-waits]
 // More than one number: MPI_Comm_spawn_multiple, each command with the same info. Each parent prints
 //   parent R: ok remote=M inter=I codes=C,C,...       or
 //   parent R: failed class=MPI_ERR_X text=... codes=C,C,...
-// where codes are 0 or the class, and each child "child rank=.. size=.. depth=.. tag=$MPI_SPAWN_TAG". Both
-// sides meet in a barrier and part as --part says. --child-dies: children end before MPI_Init (not the
-// parents' first option, by which children know).
+// where codes are 0 or the class, and each child "child rank=.. size=.. depth=.. tag=$MPI_SPAWN_TAG
+// files=.." (its limit of open files). Both sides meet in a barrier and part as --part says. --child-dies:
+// children end before MPI_Init (not the parents' first option, by which children know). --stay: children
+// wait until FILE is there; --parent-waits: parents wait for it too, instead of for the children, and abort.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #ifdef MSA_WITH_BOOSTER
 #include <msa_mpi.h>
@@ -21,8 +25,8 @@ enum { kMaxCommands = 64, kMaxCodes = 1024 };
 static struct {
   const char* program;
   int counts[kMaxCommands];
-  int commands, root, times, depth, child_dies, hosts, ppn;
-  const char *errors, *part;
+  int commands, root, times, depth, child_dies, hosts, ppn, parent_waits;
+  const char *errors, *part, *stay;
   MPI_Info info;
 } options = {.commands = 1, .times = 1, .errors = "return", .part = "disconnect", .info = MPI_INFO_NULL};
 
@@ -51,7 +55,12 @@ static void Parse(int argc, char** argv) {
       options.child_dies = 1;
       continue;
     }
+    if (strcmp(name, "--parent-waits") == 0) {
+      options.parent_waits = 1;
+      continue;
+    }
     const char* value = ++i < argc ? argv[i] : "";
+    if (strcmp(name, "--stay") == 0) options.stay = value;
     if (strcmp(name, "--maxprocs") == 0) ReadCounts(value);
     if (strcmp(name, "--info") == 0) AddInfo(value);
     if (strcmp(name, "--root") == 0) options.root = atoi(value);
@@ -105,6 +114,10 @@ static int Spawn(MPI_Comm* inter, int* codes) {
   arguments[n++] = depth;
   arguments[n++] = "--part";
   arguments[n++] = (char*)options.part;
+  if (options.stay != NULL) {
+    arguments[n++] = "--stay";
+    arguments[n++] = (char*)options.stay;
+  }
 #ifdef MSA_WITH_BOOSTER
   if (options.hosts != 0) return deep_booster_alloc(MPI_COMM_WORLD, options.hosts, options.ppn, inter);
 #endif
@@ -141,6 +154,10 @@ static void Say(int status, MPI_Comm inter, const int* codes) {
   fflush(stdout);
 }
 
+static void AwaitFile(void) {
+  while (options.stay != NULL && access(options.stay, F_OK) != 0) usleep(20000);
+}
+
 static void Round(void) {
   int codes[kMaxCodes], remote = 0;
   MPI_Comm inter = MPI_COMM_NULL;
@@ -148,6 +165,10 @@ static void Round(void) {
   const int status = Spawn(&inter, codes);
   Say(status, inter, codes);
   if (status != MPI_SUCCESS) return;
+  if (options.parent_waits) {
+    AwaitFile();
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
   MPI_Comm_remote_size(inter, &remote);
   if (remote > 0) MPI_Barrier(inter);
   Part(&inter);
@@ -170,9 +191,13 @@ int main(int argc, char** argv) {
   if (is_child) {
     int size = 0;
     const char* tag = getenv("MPI_SPAWN_TAG");
+    struct rlimit files = {0, 0};
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    printf("child rank=%d size=%d depth=%d tag=%s\n", rank, size, options.depth, tag != NULL ? tag : "-");
+    getrlimit(RLIMIT_NOFILE, &files);
+    printf("child rank=%d size=%d depth=%d tag=%s files=%lu\n", rank, size, options.depth,
+           tag != NULL ? tag : "-", (unsigned long)files.rlim_cur);
     fflush(stdout);
+    AwaitFile();
   }
   for (int i = 0; i < options.times && (!is_child || options.depth > 0); ++i) Round();
   if (is_child) {

@@ -102,6 +102,7 @@ Result<std::unique_ptr<MiniCluster>> MiniCluster::Start(MiniClusterOptions optio
   arguments.insert(arguments.end(), cluster->options_.up.begin(), cluster->options_.up.end());
   Command command = cluster->Msactl(arguments);
   command.env.insert(cluster->options_.env.begin(), cluster->options_.env.end());
+  command.limits = cluster->options_.up_limits;
   const Outcome outcome = RunCommand(std::move(command));
   if (outcome.code != 0) return Error(Code::kInternal, "msactl cluster up: {}", outcome.Text());
   for (const ProcessEntry& process : cluster->Processes()) {

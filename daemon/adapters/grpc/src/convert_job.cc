@@ -8,9 +8,9 @@
 namespace msa {
 namespace {
 
-// A job that has ended has no members any more.
+// A job that has ended has no members any more; a share may be given back before its node is.
 bool Holds(const JobRecord& job, const Allocation& allocation) {
-  return job.FindMember(allocation.member) != nullptr;
+  return !allocation.given_back && job.FindMember(allocation.member) != nullptr;
 }
 
 void ToProto(const Allocation& in, v1::Allocation& out) {
@@ -31,12 +31,15 @@ void ToProto(const wire::NamespaceReport& in, v1::Namespace& out) {
   out.set_ended(in.ended);
   out.set_exit_code(in.exit_code);
   out.set_grant(in.grant.value);
+  for (const GrantId grant : in.grants) out.add_grants(grant.value);
 }
 
 // As squeue and sacct count: those that it holds now, lent ones included; of a job that has ended all that it
-// had; of one that waits the least it needs.
-std::uint32_t CountNodes(const JobRecord& job) {
+// had; of one that waits those that it is expected to get, else the least it needs.
+std::uint32_t CountNodes(const JobView& view) {
+  const JobRecord& job = *view.record;
   if (job.allocations.empty()) {
+    if (view.expected_nodes != 0) return view.expected_nodes;
     std::uint32_t nodes = 0;
     for (const Component& component : job.spec.components) nodes += component.resources.min_nodes;
     return nodes;
@@ -109,7 +112,7 @@ void ToProto(const JobView& view, JobDetail detail, v1::Job& out) {
   out.set_interactive(job.interactive);
   SetModules(job, out);
   out.set_tasks(job.tasks);
-  out.set_nodes(CountNodes(job));
+  out.set_nodes(CountNodes(view));
   out.set_stdout_path(job.stdout_path);
   out.set_stderr_path(job.stderr_path);
   out.set_tasks_failed(job.tasks_failed);
@@ -118,6 +121,36 @@ void ToProto(const JobView& view, JobDetail detail, v1::Job& out) {
   if (detail == JobDetail::kListed) return;
   for (const wire::NamespaceReport& report : job.namespaces) ToProto(report, *out.add_namespaces());
   if (detail == JobDetail::kFull) ToProto(job.spec, *out.mutable_spec());
+}
+
+void ToProto(const GrantView& view, v1::Grant& out) {
+  out.set_id(view.id.value);
+  out.set_job_id(view.job->id.value);
+  out.set_request(view.request);
+  out.set_user(view.job->user_name);
+  out.set_state(static_cast<v1::GrantState>(view.state));
+  for (const Allocation& allocation : view.shares) {
+    v1::Allocation* const share = out.add_allocations();
+    ToProto(allocation, *share);
+    share->set_held(Holds(*view.job, allocation));
+  }
+  out.set_slots(view.slots);
+  out.set_module(view.module);
+  out.set_asked_at_ms(ToUnixMillis(view.asked_at));
+  out.set_since_ms(ToUnixMillis(view.since));
+  out.set_until_ms(ToUnixMillis(view.until));
+  out.mutable_namespaces()->Assign(view.namespaces.begin(), view.namespaces.end());
+  out.set_reason(view.reason);
+}
+
+Result<GrantFilter> FilterFromProto(const v1::ListGrantsRequest& in) {
+  if (in.ids_size() > kMaxFilterIds) {
+    return Error(Code::kInvalidArgument, "{} grant ids; at most {} are possible in one request",
+                 in.ids_size(), kMaxFilterIds);
+  }
+  GrantFilter out{.job = JobId(in.job_id()), .user = in.user(), .released = in.released()};
+  for (const std::uint64_t id : in.ids()) out.ids.emplace_back(id);
+  return out;
 }
 
 v1::JobEvent EventOf(const JobView& view) {

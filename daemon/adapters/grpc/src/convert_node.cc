@@ -81,6 +81,7 @@ v1::NodeReport ToProto(const Heartbeat& report) {
   beat.set_load(report.load);
   beat.set_jobd_warm(report.jobd_warm);
   beat.set_memory_free_bytes(report.memory_free.value);
+  beat.set_clock_ms(report.clock_ms);
   return out;
 }
 
@@ -155,7 +156,8 @@ RegisterNode FromProto(const v1::RegisterNode& report) {
 Heartbeat FromProto(const v1::Heartbeat& report) {
   return {.load = report.load(),
           .jobd_warm = report.jobd_warm(),
-          .memory_free = Bytes(report.memory_free_bytes())};
+          .memory_free = Bytes(report.memory_free_bytes()),
+          .clock_ms = report.clock_ms()};
 }
 
 Result<FromJobd> FromProto(v1::FromJobd&& report) {

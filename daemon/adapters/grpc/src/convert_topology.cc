@@ -51,6 +51,8 @@ void ToProto(const NodeView& view, v1::Node& out) {
   out.set_numa_nodes(view.facts.numa_nodes);
   out.set_gpus(view.facts.gpus);
   out.set_cpu_model(view.facts.cpu_model);
+  out.set_clock_offset_ms(view.clock_offset.count());
+  out.set_clock_off(view.clock_off);
 }
 
 void ToProto(const SystemView& view, v1::StatusReply& out) {

@@ -64,6 +64,68 @@ TEST(ConvertJob, AJobThatWaitsHasTheNodesThatItNeedsAtLeast) {
   EXPECT_EQ(Listed(job).nodes(), 5u);
 }
 
+TEST(ConvertJob, AJobThatWaitsHasTheNodesThatItIsExpectedToGet) {
+  JobRecord job;
+  job.spec.components.resize(1);
+  job.spec.components[0].resources.min_nodes = 1;
+  v1::Job out;
+  ToProto({.record = &job, .expected_nodes = 2}, JobDetail::kListed, out);
+  EXPECT_EQ(out.nodes(), 2u);
+}
+
+TEST(ConvertJob, NamespacesAreToldWhereTheyAreAskedFor) {
+  JobRecord job;
+  job.namespaces = {
+      {"msa.7.1.0.1", "msa.7.1.0", 2, {"bn0"}, "./c", false, 0, GrantId(4), {GrantId(3), GrantId(4)}}};
+  v1::Job listed, with, full;
+  ToProto({.record = &job}, JobDetail::kListed, listed);
+  ToProto({.record = &job}, JobDetail::kWithNamespaces, with);
+  ToProto({.record = &job}, JobDetail::kFull, full);
+  EXPECT_EQ(listed.namespaces_size(), 0);
+  ASSERT_EQ(with.namespaces_size(), 1);
+  EXPECT_EQ(with.namespaces(0).grant(), 4u);
+  ASSERT_EQ(with.namespaces(0).grants_size(), 2);
+  EXPECT_EQ(with.namespaces(0).grants(0), 3u);
+  EXPECT_FALSE(with.has_spec());
+  EXPECT_EQ(full.namespaces_size(), 1);
+  EXPECT_TRUE(full.has_spec());
+}
+
+TEST(ConvertJob, AGrantKeepsAllOfItsFields) {
+  JobRecord job;
+  job.id = JobId(7);
+  job.user_name = "ada";
+  GrantView view;
+  view.id = GrantId(3);
+  view.job = &job;
+  view.request = 2;
+  view.state = GrantState::kReleased;
+  view.shares.resize(1);
+  view.shares[0].node = "bn0";
+  view.slots = 8;
+  view.module = "booster";
+  view.asked_at = FromUnixMillis(10);
+  view.since = FromUnixMillis(20);
+  view.until = FromUnixMillis(30);
+  view.namespaces = {"msa.7.1.0.1"};
+  view.reason = "released by ada";
+  v1::Grant out;
+  ToProto(view, out);
+  EXPECT_EQ(out.id(), 3u);
+  EXPECT_EQ(out.job_id(), 7u);
+  EXPECT_EQ(out.request(), 2u);
+  EXPECT_EQ(out.user(), "ada");
+  EXPECT_EQ(out.state(), v1::GRANT_STATE_RELEASED);
+  EXPECT_EQ(out.allocations(0).node(), "bn0");
+  EXPECT_EQ(out.slots(), 8u);
+  EXPECT_EQ(out.module(), "booster");
+  EXPECT_EQ(out.asked_at_ms(), 10);
+  EXPECT_EQ(out.since_ms(), 20);
+  EXPECT_EQ(out.until_ms(), 30);
+  EXPECT_EQ(out.namespaces(0), "msa.7.1.0.1");
+  EXPECT_EQ(out.reason(), "released by ada");
+}
+
 TEST(ConvertJob, ASpecSurvivesTheWayThereAndBack) {
   JobSpec spec;
   spec.name = "name";
@@ -76,6 +138,7 @@ TEST(ConvertJob, ASpecSurvivesTheWayThereAndBack) {
   spec.on_child_failure = wire::OnChildFailure::kEvent;
   spec.immediate_s = 9;
   Component component;
+  spec.limits = {{7, 512, 1024}, {4, 0, ~0ull}};
   component.resources = {.module = "booster",
                          .min_nodes = 2,
                          .max_nodes = 4,

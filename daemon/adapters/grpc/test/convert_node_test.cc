@@ -44,6 +44,16 @@ TEST(ConvertNode, RegistrationSurvivesTheWayThere) {
   EXPECT_TRUE(out.jobds[0].ended);
 }
 
+TEST(ConvertNode, AHeartbeatSurvivesTheWayThere) {
+  const Heartbeat out = FromProto(
+      ToProto(Heartbeat{.load = 1.5, .jobd_warm = 2, .memory_free = Bytes(9), .clock_ms = 1'700'000'000'123})
+          .heartbeat());
+  EXPECT_EQ(out.load, 1.5);
+  EXPECT_EQ(out.jobd_warm, 2u);
+  EXPECT_EQ(out.memory_free, Bytes(9));
+  EXPECT_EQ(out.clock_ms, 1'700'000'000'123);
+}
+
 TEST(ConvertNode, CommandsSurviveTheWayBack) {
   auto start =
       ToProto(StartJob{JobId(7), Incarnation(1), {1000, 100}, {0x0201, 0, 9, std::string("\0x", 2)}});

@@ -78,6 +78,19 @@ Status MakeDirectory(const std::string& path, mode_t mode, std::optional<UserIde
   return Status::Ok();
 }
 
+Status TakeDirectory(const std::string& path) {
+  struct stat st {};
+  if (::lstat(path.c_str(), &st) != 0) return MakeDirectory(path);
+  MSA_RETURN_IF_ERROR(CheckOwnDirectory(path, ::geteuid()));
+  // Users of root's daemons reach their sockets in it.
+  const mode_t wrong = ::geteuid() == 0 ? 022 : 077;
+  if ((st.st_mode & wrong) == 0) return Status::Ok();
+  return Error(Code::kInvalidArgument,
+               "directory '{}' has mode {:04o}: others could {} it; run 'chmod {:o} {}' or choose another",
+               path, st.st_mode & 07777, (st.st_mode & 022) != 0 ? "write in" : "reach",
+               st.st_mode & 0777 & ~wrong, path);
+}
+
 Status RemoveTree(const std::string& path) {
   // What somebody else removes meanwhile is no failure; whoever adds as fast as this removes is one.
   constexpr int kRounds = 100;

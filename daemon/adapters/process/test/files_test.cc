@@ -36,6 +36,34 @@ TEST(Files, RefusesAFileOrALinkWhereADirectoryShouldBe) {
   EXPECT_EQ(MakeDirectory(dir / "l").code(), Code::kAlreadyExists);
 }
 
+TEST(Files, TakesADirectoryOfOnesOwnAsItIsAndChangesNoOther) {
+  const TemporaryDirectory dir;
+  const auto mode_of = [&](const char* name) {
+    struct stat st {};
+    EXPECT_EQ(::stat((dir / name).c_str(), &st), 0);
+    return st.st_mode & 07777;
+  };
+  ASSERT_TRUE(TakeDirectory(dir / "new").ok());
+  EXPECT_EQ(mode_of("new"), 0700U);
+  ASSERT_EQ(::chmod((dir / "new").c_str(), 0500), 0);
+  EXPECT_TRUE(TakeDirectory(dir / "new").ok());
+  EXPECT_EQ(mode_of("new"), 0500U) << "it was changed";
+  // A user's must be closed to others; root's must only not be writable by them.
+  const mode_t wrong = ::geteuid() == 0 ? 0775 : 0755;
+  ASSERT_EQ(::chmod((dir / "new").c_str(), wrong), 0);
+  const Status open = TakeDirectory(dir / "new");
+  EXPECT_EQ(open.code(), Code::kInvalidArgument);
+  EXPECT_THAT(open.message(), HasSubstr("run 'chmod 7"));
+  EXPECT_EQ(mode_of("new"), wrong) << "it was changed";
+  ASSERT_TRUE(WriteFileAtomically(dir / "f", "x").ok());
+  EXPECT_EQ(TakeDirectory(dir / "f").code(), Code::kAlreadyExists);
+  const std::string others = ::geteuid() == 0 ? dir / "new" : "/";
+  if (::geteuid() == 0) ASSERT_EQ(::chown(others.c_str(), 65534, 65534), 0);
+  const Status foreign = TakeDirectory(others);
+  EXPECT_EQ(foreign.code(), Code::kPermissionDenied);
+  EXPECT_THAT(foreign.message(), HasSubstr("choose another"));
+}
+
 TEST(Files, RemovesATreeWithoutFollowingLinks) {
   const TemporaryDirectory dir;
   ASSERT_TRUE(MakeDirectory(dir / "keep").ok());

@@ -44,8 +44,17 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantAsk& m
       AnswerAsk(job, m.request, nullptr, refusal->reason);
     return;
   }
-  asks.push_back({job.record.id, m, deadline, refusal->reason});
+  asks.push_back({job.record.id, m, deadline, refusal->reason, now});
   WakeAt(deadline);
+}
+
+// When the nodes come back at the latest: by the job's limit and the request's own.
+Instant Controller::Impl::EndOf(const Job& job, const wire::GrantAsk& ask) const {
+  Instant end = kNever;
+  if (job.record.spec.time_limit_s > 0)
+    end = job.record.placed_at + Millis(std::int64_t{1000} * job.record.spec.time_limit_s);
+  if (ask.time_ms > 0) end = std::min(end, now + Millis(std::min(ask.time_ms, kMaxTimeMs)));
+  return end;
 }
 
 std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, const wire::GrantAsk& ask,
@@ -58,10 +67,7 @@ std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, co
   request.slots_per_node = ask.slots_per_node;
   request.nodes_exactly = ask.nodes_exactly;
   if (sizes == Sizes::kAll) request.alternatives = ask.alternatives;
-  if (job.record.spec.time_limit_s > 0)
-    request.until = job.record.placed_at + Millis(std::int64_t{1000} * job.record.spec.time_limit_s);
-  if (ask.time_ms > 0)
-    request.until = std::min(request.until, now + Millis(std::min(ask.time_ms, kMaxTimeMs)));
+  request.until = EndOf(job, ask);
   for (const wire::Member& member : job.record.members)
     if (const Node* node = FindNode(member.node))
       request.own.push_back(static_cast<std::uint32_t>(node->index));
@@ -108,6 +114,12 @@ void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement
   grant.incarnation = record.incarnation;
   grant.request = ask.request;
   grant.since = now;
+  grant.module = ask.module;
+  const auto waited = std::find_if(asks.begin(), asks.end(), [&](const WaitingAsk& waiting) {
+    return waiting.job == record.id && waiting.ask.request == ask.request;
+  });
+  grant.asked_at = waited == asks.end() ? now : waited->asked_at;
+  if (const Instant end = EndOf(job, ask); end != kNever) grant.until = end;
   record.epoch = Epoch(record.epoch.value + 1);
   grant.epoch = record.epoch;
   std::vector<std::uint32_t> fresh;
@@ -124,6 +136,7 @@ void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement
     cores.insert(cores.end(), share.cores.begin(), share.cores.end());
     std::sort(cores.begin(), cores.end());
     grant.members.push_back(index);
+    grant.slots += static_cast<std::uint32_t>(share.cores.size());
     record.allocations.push_back(
         {node.spec->name, module->name, 0, share.cores, 0, share.memory, share.gpus, grant.id, index, false});
   }

@@ -1,7 +1,7 @@
 #pragma once
 // The state behind Controller and the functions that change it, by concern: controller_jobs.cc (queue, start,
-// end), controller_launch.cc, controller_dependencies.cc, controller_nodes.cc, controller_grants.cc,
-// controller_restore.cc, controller_views.cc.
+// end), controller_launch.cc, controller_dependencies.cc, controller_nodes.cc, controller_grants.cc and
+// controller_grant_views.cc, controller_restore.cc, controller_views.cc.
 
 #include <deque>
 #include <list>
@@ -28,6 +28,7 @@ class Controller::Impl {
     std::map<std::uint32_t, Instant> missing;  // members whose job daemon was not reported: judged then
     std::string wait_reason;
     Instant expected_start;
+    std::uint32_t planned_nodes = 0;
   };
 
   struct Node {
@@ -55,6 +56,11 @@ class Controller::Impl {
     Instant up_since;
     double load = 0;
     std::uint32_t jobd_warm = 0;
+    std::uint32_t uid = 0;  // of its node daemon
+    std::string user_name;
+    std::deque<Millis> clock_offsets;  // of its last heartbeats
+    Millis clock_offset{0};
+    bool clock_off = false;
   };
 
   struct WaitingAsk {
@@ -62,6 +68,7 @@ class Controller::Impl {
     wire::GrantAsk ask;
     Instant deadline;
     std::string reason;  // of the last refusal
+    Instant asked_at;
   };
 
   Impl(SystemTopology topology, ControllerOptions options);
@@ -79,6 +86,7 @@ class Controller::Impl {
   void Handle(event::JobdGone& e);
   void Handle(event::Cancel& e);
   void Handle(event::SignalJob& e);
+  void Handle(event::ReleaseGrant& e);
   void Handle(event::Drain& e);
   void Handle(event::Resume& e);
 
@@ -150,6 +158,9 @@ class Controller::Impl {
   void MarkDown(Node& node, const std::string& reason);
   void ArmNode(const Node& node);
   void Measure(Node& node);
+  void CompareClock(Node& node, Instant told);
+  std::string ReasonOf(const Node& node) const;
+  Status CheckServed(const UserIdentity& user, const std::string& name) const;
   std::set<std::pair<JobId, Incarnation>> KeepJobds(const event::NodeRegistered& e);
   void CheckJobsOn(const std::string& node, const std::set<std::pair<JobId, Incarnation>>& kept);
   Result<std::vector<Node*>> OperatorNodes(const UserIdentity& caller, const std::vector<std::string>& names);
@@ -168,6 +179,7 @@ class Controller::Impl {
   enum class Sizes { kFirst, kAll };
   std::optional<Refusal> TryGrant(Job& job, const wire::GrantAsk& ask, Sizes sizes);
   std::string AddressOn(const Node& node, const JobRecord& record) const;
+  Instant EndOf(const Job& job, const wire::GrantAsk& ask) const;
   void Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement);
   void AnswerAsk(const Job& job, std::uint64_t request, const GrantRecord* grant, const std::string& refusal);
   void SendMembership(const Job& job, const std::string& reason, const std::vector<std::uint32_t>& except);
@@ -175,11 +187,16 @@ class Controller::Impl {
   void GiveBack(Job& job, Allocation& share, bool quit_daemon);
   void ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daemons);
   GrantRecord* FindGrant(JobId job, Incarnation incarnation, std::uint64_t request);
+  void Recall(const Job& job, const GrantRecord& grant);
+  std::vector<std::string> NamespacesOn(const Job& job, GrantId grant) const;
+  GrantView ViewOf(const GrantRecord& grant) const;
+  GrantView ViewOf(const WaitingAsk& waiting) const;
 
   // -- snapshots for the scheduler
   ClusterView View() const;
   Placement HeldBy(const Job& job) const;
   std::vector<PendingJob> PendingJobs() const;
+  std::uint32_t NodesExpected(const Job& job) const;
 
   // -- outlet
   template <class E>
@@ -228,6 +245,8 @@ class Controller::Impl {
   std::map<std::tuple<std::string, JobId, Incarnation>, Instant> leaving;
   std::set<std::pair<Instant, JobId>> alarms;
   StringsPool environments;
+  // NodesAlone by what is asked: a long queue asks the same few things. Valid for this topology.
+  mutable std::map<std::string, std::uint32_t> nodes_alone;
   JobId last_job;
   GrantId last_grant;
 };

@@ -61,6 +61,7 @@ void Controller::Impl::Handle(event::Submit& e) {
                         "{} jobs wait in the queue, which is its limit; try again later", pending.size()));
   Status status = CompleteSpec(e.spec, topology);
   if (status.ok()) status = CheckDependencies(e.spec);
+  if (status.ok()) status = CheckServed(e.user, e.user_name);
   if (!status.ok()) return Answer(e.reply, std::move(status));
 
   const JobId id(last_job.value + 1);
@@ -103,6 +104,7 @@ void Controller::Impl::Handle(event::SchedulePass&) {
       if (job == nullptr) continue;
       const Instant expected = waiting.expected_start == kNever ? Instant() : waiting.expected_start;
       job->expected_start = expected;
+      job->planned_nodes = waiting.nodes;
       if (job->wait_reason == waiting.reason) continue;
       job->wait_reason = std::move(waiting.reason);
       Change(*job);
@@ -299,7 +301,7 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
   record.secret.clear();
   // Not asked for any more, and most of a record's size.
   record.spec.env.clear();
-  record.spec.script = std::string();
+  record.spec.limits.clear();
   for (Component& component : record.spec.components) component.env.clear();
   std::string().swap(record.spec.script);
   for (wire::NamespaceReport& nspace : record.namespaces) nspace.ended = true;

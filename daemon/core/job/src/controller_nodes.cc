@@ -26,6 +26,7 @@ bool Controller::Impl::Oversubscribed(const Node& node) const {
 // Counts that the topology leaves open are as the node daemon measured them.
 void Controller::Impl::Measure(Node& node) {
   NodeSpec& spec = topology.nodes[node.index];
+  nodes_alone.clear();
   if (!node.open)
     node.open = Node::Open{spec.cores == 0, spec.gpus == 0 && spec.cores == 0, spec.memory.value == 0};
   if (node.open->cores) spec.cores = node.facts.cores;
@@ -52,6 +53,9 @@ void Controller::Impl::Handle(event::NodeRegistered& e) {
   node->daemon_version = e.daemon_version;
   node->attach_address = e.attach_address;
   node->jobd_address = e.jobd_address;
+  node->uid = e.uid;
+  node->user_name = e.user_name;
+  node->clock_offsets.clear();
 
   const std::set<std::pair<JobId, Incarnation>> kept = KeepJobds(e);
   CheckJobsOn(e.node, kept);
@@ -98,11 +102,14 @@ void Controller::Impl::CheckJobsOn(const std::string& node,
     if (member == nullptr) continue;
     if (kept.contains({id, job.record.incarnation})) {
       job.missing.erase(member->index);
-      // What was sent while the session was away is lost; both are idempotent.
+      // What was sent while the session was away is lost; all of it is idempotent.
       if (job.record.state == JobState::kEnding)
         SendToMember(job, member->index, CancelOf(job, options.kill_grace));
       SendToMember(job, member->index,
                    wire::MembersChanged{job.record.epoch, BuildLaunch(job, false)->members, ""});
+      for (const auto& [grant_id, grant] : grants)
+        if (grant.job == id && !grant.released && !grant.recall.empty() && member->index == job.record.head)
+          Recall(job, grant);
     } else {
       job.missing[member->index] = now + options.missing_jobd_wait;
       Arm(now + options.missing_jobd_wait, id);
@@ -118,6 +125,47 @@ void Controller::Impl::Handle(event::NodeHeartbeat& e) {
   node->last_heartbeat = now;
   node->load = e.load;
   node->jobd_warm = e.jobd_warm;
+  if (e.clock != Instant()) CompareClock(*node, e.clock);
+}
+
+// A heartbeat that was long on its way makes a clock look late, never early: the earliest of a few is
+// nearest the truth.
+void Controller::Impl::CompareClock(Node& node, Instant told) {
+  constexpr std::size_t kCompared = 3;
+  node.clock_offsets.push_back(told - now);
+  if (node.clock_offsets.size() > kCompared) node.clock_offsets.pop_front();
+  node.clock_offset = *std::max_element(node.clock_offsets.begin(), node.clock_offsets.end());
+  const bool off = node.clock_offset > kClockTolerance || node.clock_offset < -kClockTolerance;
+  if (std::exchange(node.clock_off, off) == off) return;
+  Emit(effect::Log{off ? fmt::format("node {}: {}", node.spec->name, ReasonOf(node))
+                       : fmt::format("node {}: its clock is right again", node.spec->name)});
+}
+
+std::string Controller::Impl::ReasonOf(const Node& node) const {
+  if (node.state == NodeState::kDown) return node.down_reason;
+  std::string reason = node.drained ? node.drain_reason : "";
+  if (!node.clock_off) return reason;
+  const bool ahead = node.clock_offset > Millis(0);
+  const Millis amount = std::max(node.clock_offset, -node.clock_offset);
+  return fmt::format(
+      "{}{}its clock is {:.1f} s {} the controller's; set both by NTP: 'timedatectl set-ntp true'", reason,
+      reason.empty() ? "" : "; ", static_cast<double>(amount.count()) / 1000, ahead ? "ahead of" : "behind");
+}
+
+// A node daemon that is not root's cannot become another user.
+Status Controller::Impl::CheckServed(const UserIdentity& user, const std::string& name) const {
+  const Node* other = nullptr;
+  for (const Node& node : nodes) {
+    if (!node.registered) continue;
+    if (node.uid == 0 || node.uid == user.uid) return Status::Ok();
+    other = &node;
+  }
+  if (other == nullptr) return Status::Ok();
+  return Error(
+      Code::kPermissionDenied,
+      "user {} (uid {}) cannot run jobs here: the node daemons of this system run as user {} (uid {}) "
+      "and start tasks for that user alone; run it as that user: sudo -u {} msactl ...",
+      name, user.uid, other->user_name, other->uid, other->user_name);
 }
 
 void Controller::Impl::Handle(event::NodeLost& e) {

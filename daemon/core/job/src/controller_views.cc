@@ -47,6 +47,18 @@ std::vector<PendingJob> Controller::Impl::PendingJobs() const {
   return out;
 }
 
+std::uint32_t Controller::Impl::NodesExpected(const Job& job) const {
+  if (job.planned_nodes != 0) return job.planned_nodes;
+  constexpr std::size_t kMaxKnown = 1000;
+  const JobRequest request = RequestOf(job.record.spec);
+  std::string key = request.oversubscribe ? "shared" : "";
+  for (const ComponentRequest& component : request.components) key += wire::Encode(component);
+  if (nodes_alone.size() >= kMaxKnown) nodes_alone.clear();
+  const auto [it, fresh] = nodes_alone.try_emplace(std::move(key));
+  if (fresh) it->second = NodesAlone(request, topology);
+  return it->second;
+}
+
 Result<JobView> Controller::GetJob(JobId id) const {
   const Impl::Job* job = impl_->Find(id);
   if (job == nullptr) return Error(Code::kNotFound, "job {}: no such job; see 'msactl job list --all'", id);
@@ -54,7 +66,10 @@ Result<JobView> Controller::GetJob(JobId id) const {
   view.record = &job->record;
   const bool waits = job->record.state == JobState::kPending;
   view.reason = waits ? job->wait_reason : job->record.reason;
-  if (waits) view.expected_start = job->expected_start;
+  if (waits) {
+    view.expected_start = job->expected_start;
+    view.expected_nodes = impl_->NodesExpected(*job);
+  }
   const auto head = std::find_if(job->record.allocations.begin(), job->record.allocations.end(),
                                  [&](const Allocation& share) { return share.member == job->record.head; });
   if (head != job->record.allocations.end()) {
@@ -148,7 +163,9 @@ Result<std::vector<NodeView>> Controller::ListNodes(const std::string& module,
     view.module = its;
     view.state = node.state;
     view.drained = node.drained;
-    view.reason = node.state == NodeState::kDown ? node.down_reason : node.drained ? node.drain_reason : "";
+    view.reason = impl_->ReasonOf(node);
+    view.clock_offset = node.clock_offset;
+    view.clock_off = node.clock_off && node.state == NodeState::kUp;
     view.cores = node.spec->cores != 0 ? node.spec->cores : node.facts.cores;
     view.cores_used = used[node.index];
     view.facts = node.facts;

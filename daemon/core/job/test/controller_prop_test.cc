@@ -165,7 +165,13 @@ void JobEvent(World& world, JobId id) {
   const std::string head = h.HeadNode(id);
   const auto jobd = world.jobds.find({head, id});
   const bool reachable = jobd != world.jobds.end() && h.sessions.contains(head);
-  switch (Between(0, 7)) {
+  switch (Between(0, 8)) {
+    case 8:
+      h.On(event::ReleaseGrant{.caller = Between(0, 3) == 0 ? kBob : kAda,
+                               .grant = GrantId(Between<std::uint64_t>(1, 6)),
+                               .force = Between(0, 1) == 0,
+                               .reply = 1});
+      break;
     case 0:
     case 1:
       if (reachable) h.FromHead(id, wire::JobStarted{ToUnixMillis(h.now)});

@@ -123,6 +123,8 @@ class Harness {
     e.attach_address = "unix:/d/n/" + node + "/noded.sock";
     e.jobd_address = "unix:/d/n/" + node + "/j%J";
     e.jobds = std::move(jobds);
+    e.uid = node_uid;
+    e.user_name = node_uid == kBob.uid ? "bob" : "root";
     On(e);
   }
   void RegisterAll() {
@@ -238,6 +240,7 @@ class Harness {
   std::uint32_t CoresUsed() { return controller_->System().cores_used; }
 
   std::map<std::string, SessionId> sessions;
+  std::uint32_t node_uid = 0;  // of the node daemons
 
  private:
   void Take(const std::vector<Effect>& effects) {

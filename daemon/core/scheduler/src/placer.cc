@@ -353,6 +353,13 @@ static std::vector<std::uint32_t> LeastWidths(const JobRequest& request) {
   return widths;
 }
 
+std::uint32_t CountNodes(const Placement& placement) {
+  std::vector<std::uint32_t> nodes;
+  for (const NodeShare& share : placement) nodes.push_back(share.node);
+  std::sort(nodes.begin(), nodes.end());
+  return static_cast<std::uint32_t>(std::unique(nodes.begin(), nodes.end()) - nodes.begin());
+}
+
 bool Placer::Fits(const JobRequest& request, const FreeSet& free) const {
   Work work{request, free, {}, {}};
   return PlaceAll(work, LeastWidths(request), Answer::kWhether);

@@ -13,6 +13,9 @@
 
 namespace msa {
 
+// Different nodes of a placement.
+std::uint32_t CountNodes(const Placement& placement);
+
 class Placer {
  public:
   // `topology` and `layout` outlive the placer. Nodes that are not usable are never chosen.

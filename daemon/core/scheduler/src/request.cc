@@ -238,4 +238,13 @@ Status CheckCanEver(const JobRequest& request, const SystemTopology& configured)
                request.components.size(), Plural(modules.size()), ListNames(modules));
 }
 
+std::uint32_t NodesAlone(const JobRequest& request, const SystemTopology& configured) {
+  SystemTopology topology = configured;
+  for (NodeSpec& node : topology.nodes)
+    if (node.cores == 0) node.cores = kUnmeasuredCores;
+  const CoreLayout layout(topology, std::vector<bool>(topology.nodes.size(), true));
+  const auto placement = Placer(topology, layout).Place(request, FreeSet(layout, topology));
+  return placement ? CountNodes(*placement) : 0;
+}
+
 }  // namespace msa

@@ -70,6 +70,7 @@ bool Planner::TryStart(const PendingJob& job, Plan& plan) {
 void Planner::Hold(Blocked& blocked) {
   auto slot = profile_.Earliest(blocked.job->request, placer_);
   if (!slot) return;
+  blocked.waiting.nodes = CountNodes(slot->placement);
   if (slot->start < kSomeday) {
     blocked.waiting.expected_start = slot->start;
     profile_.Reserve(slot->placement, slot->start,

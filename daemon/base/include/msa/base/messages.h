@@ -198,6 +198,18 @@ struct GrantAnswer {
   }
 };
 
+// To the head: end the namespaces that use slots of the grant, as when a child fails, start no others there,
+// and release it (GrantRelease). Idempotent.
+struct RecallGrant {
+  static constexpr std::uint16_t kType = 0x020b;
+  GrantId grant;
+  std::string reason;  // shown to the user: "grant 3 is released by ada"
+  template <class A>
+  void Fields(A& a) {
+    a(grant, reason);
+  }
+};
+
 // ---------------------------------------------------------------------------------- 0x03xx job daemon ->
 // controller
 
@@ -221,10 +233,11 @@ struct NamespaceReport {
   std::string command;  // argv[0] of the first app
   bool ended = false;
   std::int32_t exit_code = 0;
-  GrantId grant;
+  GrantId grant;                // the last of `grants`; 0: none
+  std::vector<GrantId> grants;  // whose slots it uses, or has used
   template <class A>
   void Fields(A& a) {
-    a(nspace, parent, size, nodes, command, ended, exit_code, grant);
+    a(nspace, parent, size, nodes, command, ended, exit_code, grant, grants);
   }
 };
 

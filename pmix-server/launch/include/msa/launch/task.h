@@ -19,13 +19,6 @@
 
 namespace msa::launch {
 
-// One of setrlimit(2)'s limits. A value above the hard limit of the launcher is lowered to it.
-struct ResourceLimit {
-  int resource = 0;  // RLIMIT_NOFILE, RLIMIT_CORE, ...
-  std::uint64_t soft = 0;
-  std::uint64_t hard = 0;
-};
-
 // Under which number a task finds TaskSpec::channel. Above 9, which a shell script may open by number, and
 // above 10 to 19, which shells take for themselves.
 inline constexpr int kChannelFd = 20;
@@ -44,8 +37,10 @@ struct TaskSpec {
   UniqueFd err;
   UniqueFd channel;  // valid: the task and all it starts inherit it as kChannelFd
   bool want_stdin = false;
-  std::uint32_t component = 0;        // for TaskEnd
-  std::vector<ResourceLimit> limits;  // those of the submission; what is not named is as the launcher's own
+  std::uint32_t component = 0;  // for TaskEnd
+  // Those of the submission; what is not named is as the launcher's own. Values above its hard limits are
+  // lowered to them.
+  std::vector<wire::ResourceLimit> limits;
 };
 
 // How a task that did not start failed.

@@ -42,6 +42,7 @@ struct MiniClusterOptions {
   std::map<std::string, std::string> env = {};  // environment of `cluster up`, and so of all daemons
   uid_t uid = 0;                                // other than 0: run everything as this user (root only)
   std::string bin = {};                         // directory of the binaries; empty: this build's
+  std::map<int, unsigned long> up_limits = {};  // RLIMIT_x: soft and hard limit of all daemons
 };
 
 struct ProcessEntry {

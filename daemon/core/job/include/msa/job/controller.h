@@ -43,6 +43,7 @@ struct JobView {
   const JobRecord* record = nullptr;  // valid until the next On()
   std::string reason;                 // why it waits, or how it ended
   Instant expected_start;             // of a waiting job; epoch: not known
+  std::uint32_t expected_nodes = 0;   // of a waiting job: as last planned, else of the whole system
   std::string head_node;              // from STARTING on, else empty
   std::string attach_address;         // of the head's node daemon
 };
@@ -62,7 +63,10 @@ struct NodeView {
   double load = 0;
   std::uint32_t jobd_warm = 0;
   std::string daemon_version;
+  Millis clock_offset{0};  // its clock less ours
+  bool clock_off = false;  // by more than kClockTolerance
 };
+inline constexpr Millis kClockTolerance{5000};
 
 struct ModuleView {
   const Module* module = nullptr;
@@ -95,6 +99,31 @@ struct JobFilter {
   std::string name;              // of the job; empty: all
 };
 
+enum class GrantState : std::uint8_t { kWaiting = 0, kHeld = 1, kReleased = 2 };
+
+// Nodes lent to a running job, or asked for.
+struct GrantView {
+  GrantId id;                      // 0: it waits
+  const JobRecord* job = nullptr;  // valid until the next On()
+  std::uint64_t request = 0;
+  GrantState state = GrantState::kHeld;
+  std::vector<Allocation> shares;
+  std::uint32_t slots = 0;  // lent, or asked for
+  std::string module;       // asked for; empty: any
+  Instant asked_at;
+  Instant since;                        // lent since; epoch: not yet
+  Instant until;                        // given back by then, or waits until then; epoch: open
+  std::vector<std::string> namespaces;  // that run on it
+  std::string reason;                   // why it waits, or who releases it
+};
+
+struct GrantFilter {
+  JobId job;                 // 0: all
+  std::string user;          // name or uid; empty: all
+  bool released = false;     // also released ones of jobs that still run
+  std::vector<GrantId> ids;  // empty: all; with ids, released ones are found too
+};
+
 class Controller {
  public:
   // `topology` has passed SystemTopology::Check.
@@ -118,6 +147,8 @@ class Controller {
   Result<JobView> GetJob(JobId job) const;
   // Ascending ids.
   std::vector<JobView> ListJobs(const JobFilter& filter) const;
+  // By job, those that wait last. kNotFound: no such job, or no such grant of a job that still runs.
+  Result<std::vector<GrantView>> ListGrants(const GrantFilter& filter) const;
   // kNotFound: a module or node that does not exist, with the nearest name. In file order.
   Result<std::vector<NodeView>> ListNodes(const std::string& module,
                                           const std::vector<std::string>& names) const;

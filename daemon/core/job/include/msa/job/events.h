@@ -73,6 +73,8 @@ struct NodeRegistered {
   std::string attach_address;
   std::string jobd_address;  // %J stands for "<job>.<incarnation>"
   std::vector<JobdInfo> jobds;
+  std::uint32_t uid = 0;  // of the node daemon: 0 can start tasks for every user, another for itself alone
+  std::string user_name;  // its name
 };
 struct NodeHeartbeat {
   std::string node;
@@ -80,6 +82,7 @@ struct NodeHeartbeat {
   double load = 0;
   std::uint32_t jobd_warm = 0;
   Bytes memory_free;
+  Instant clock;  // the node's when it sent this; epoch: not told
 };
 // The session's stream broke. The node is given node_timeout to come back.
 struct NodeLost {
@@ -120,6 +123,15 @@ struct SignalJob {
   std::int32_t signal = 0;
   ReplyTag reply = 0;
 };
+// Errors: kNotFound, kPermissionDenied as Cancel; kFailedPrecondition: released already, its job is ending,
+// or namespaces run on it and not `force`. The reply comes at once: with `force` the grant is released when
+// they have ended.
+struct ReleaseGrant {
+  UserIdentity caller;
+  GrantId grant;
+  bool force = false;
+  ReplyTag reply = 0;
+};
 // Errors: kNotFound, kPermissionDenied (not the operator), kInvalidArgument (no or over-long reason).
 struct Drain {
   UserIdentity caller;
@@ -135,10 +147,10 @@ struct Resume {
 
 }  // namespace event
 
-using Event =
-    std::variant<event::Submit, event::SchedulePass, event::OwnerAttached, event::OwnerLost,
-                 event::NodeRegistered, event::NodeHeartbeat, event::NodeLost, event::Tick, event::FromJobd,
-                 event::JobdGone, event::Cancel, event::SignalJob, event::Drain, event::Resume>;
+using Event = std::variant<event::Submit, event::SchedulePass, event::OwnerAttached, event::OwnerLost,
+                           event::NodeRegistered, event::NodeHeartbeat, event::NodeLost, event::Tick,
+                           event::FromJobd, event::JobdGone, event::Cancel, event::SignalJob,
+                           event::ReleaseGrant, event::Drain, event::Resume>;
 
 namespace effect {
 

@@ -91,9 +91,14 @@ struct GrantRecord {
   Epoch epoch;
   Instant since;
   bool released = false;  // kept until the job ends, so that a repeated ask gets its old answer
+  std::uint32_t slots = 0;
+  std::string module;  // asked for; empty: any
+  Instant asked_at;
+  Instant until;       // given back by then; epoch: open
+  std::string recall;  // "released by ada": its namespaces are being ended; empty: they are not
   template <class A>
   void Fields(A& a) {
-    a(id, job, incarnation, request, members, epoch, since, released);
+    a(id, job, incarnation, request, members, epoch, since, released, slots, module, asked_at, until, recall);
   }
 };
 

@@ -56,4 +56,8 @@ Status FillDefaults(JobRequest& request, const SystemTopology& topology);
 // ("module 'booster': 12 nodes requested, 2 exist; reduce --nodes or see 'msactl module list'").
 Status CheckCanEver(const JobRequest& request, const SystemTopology& topology);
 
+// How many nodes it would get if the whole system were free and up; 0: it does not fit. `request` is filled
+// in.
+std::uint32_t NodesAlone(const JobRequest& request, const SystemTopology& topology);
+
 }  // namespace msa

@@ -71,7 +71,8 @@ struct Waiting {
   JobId id;
   Instant expected_start =
       kNever;  // by users' limits; kNever: not known (a limitless job or a node that is away is in front)
-  std::string reason;  // for people: what is asked, what is free, who is in front
+  std::string reason;       // for people: what is asked, what is free, who is in front
+  std::uint32_t nodes = 0;  // that it is planned on; 0: it is not planned
 };
 
 struct Plan {
@@ -107,7 +108,8 @@ struct DynamicAnswer {
 };
 
 // Free cores of whole usable nodes that no planned start of a waiting job needs before `until` (conservative
-// plan over `pending`). Fewest nodes first.
+// plan over `pending`). Fewest nodes first. The whole policy of lending stands in this function: what a site
+// allows beyond it (budgets of delay a job or user) comes in by `options` and is decided here.
 DynamicAnswer FindDynamic(const ClusterView& view, const std::vector<PendingJob>& pending,
                           const DynamicRequest& request, Instant now, const SchedulerOptions& options = {});
 

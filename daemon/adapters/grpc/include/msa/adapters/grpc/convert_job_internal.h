@@ -25,4 +25,8 @@ inline constexpr int kMaxFilterIds = 10000;
 inline constexpr std::uint32_t kMaxListedJobs = 10000;
 Result<JobFilter> FilterFromProto(const v1::ListJobsRequest& in);
 
+void ToProto(const GrantView& view, v1::Grant& out);
+// kInvalidArgument: more than kMaxFilterIds ids.
+Result<GrantFilter> FilterFromProto(const v1::ListGrantsRequest& in);
+
 }  // namespace msa

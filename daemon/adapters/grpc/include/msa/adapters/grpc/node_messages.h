@@ -48,6 +48,7 @@ struct Heartbeat {
   double load = 0;
   std::uint32_t jobd_warm = 0;
   Bytes memory_free;
+  std::int64_t clock_ms = 0;  // Unix milliseconds
 };
 
 struct FromJobd {
