@@ -25,6 +25,18 @@ void Head::OnController(const wire::Frame& frame) {
       return LeaveWhenDone();
     case wire::GrantAnswer::kType:
       return with(wire::GrantAnswer{}, [&](auto m) { OnGrantAnswer(m); });
+    case wire::NameAnswer::kType:
+      return with(wire::NameAnswer{}, [&](auto m) { OnNameAnswer(m); });
+    case wire::LinkOffer::kType:
+      return with(wire::LinkOffer{}, [&](auto m) { OnLinkOffer(m); });
+    case wire::LinkAnswer::kType:
+      return with(wire::LinkAnswer{}, [&](auto m) { OnLinkAnswer(m); });
+    case wire::LinkEnd::kType:
+      return with(wire::LinkEnd{}, [&](auto m) {
+        const auto other = foreign_.jobs.find(m.job);
+        if (other != foreign_.jobs.end() && other->second.incarnation == m.incarnation)
+          LoseForeign(m.job, m.reason);
+      });
     default:
       outlet_.Log(fmt::format("the controller sent a message of type {:#06x}; ignored", frame.type));
   }
@@ -99,6 +111,7 @@ void Head::OnMemberJoined(std::uint32_t index) {
                                      [&](const wire::Member& member) { return member.index == index; });
   for (const auto& [nspace, ns] : namespaces_)
     if (!of_launch) Tell(index, ns.reg);
+  ForeignMemberJoined(index);
   std::vector<std::uint32_t> ready;
   for (auto& [number, job] : spawns_)
     if (job.awaiting_members.erase(index) > 0 && job.awaiting_members.empty()) ready.push_back(number);
@@ -114,6 +127,7 @@ void Head::OnMemberLost(std::uint32_t index, const std::string& reason) {
   slots_.Remove(index);
   if (exit_) return;
   TellAll(MemberGone{index, reason});
+  ForeignMemberLost(index, reason);
   std::vector<std::string> all;
   for (const auto& [nspace, ns] : namespaces_) all.push_back(nspace);
   for (const std::string& nspace : all)
@@ -195,6 +209,7 @@ void Head::Resend() {
   if (!exit_)
     for (const std::uint64_t id : released_) TellController(wire::GrantRelease{GrantId(id)});
   if (exit_ && !acknowledged_) TellController(*exit_);
+  if (!exit_) ResendNames();
   resend_timer_ = outlet_.After(options_.resend, [this] { Resend(); });
 }
 
@@ -204,6 +219,7 @@ void Head::OnControllerLink() {
     if (started_at_ms_ != 0) TellController(wire::JobStarted{started_at_ms_});
     for (const auto& [nspace, ns] : namespaces_)
       if (ns.phase == Phase::kRunning) Report(ns, false);
+    AnnounceNames();
   }
   Resend();
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The state behind Controller and the functions that change it, by concern: controller_jobs.cc (queue, start,
-// end), controller_nodes.cc, controller_grants.cc, controller_restore.cc, controller_views.cc.
+// end), controller_nodes.cc, controller_grants.cc, controller_names.cc,
+// controller_restore.cc, controller_views.cc.
 
 #include <deque>
 #include <list>
@@ -14,6 +15,8 @@
 #include "msa/base/wire.h"
 #include "msa/job/controller.h"
 
+#include "name_directory.h"
+
 namespace msa {
 
 class Controller::Impl {
@@ -26,6 +29,7 @@ class Controller::Impl {
     std::map<std::uint32_t, Instant> missing;  // members whose job daemon was not reported: judged then
     std::string wait_reason;
     Instant expected_start;
+    bool names_unknown = false;  // taken up from the store, and its head has not said yet what it publishes
   };
 
   struct Node {
@@ -62,6 +66,12 @@ class Controller::Impl {
     std::string reason;  // of the last refusal
   };
 
+  // A link that was asked for and not answered.
+  struct LinkTicket {
+    JobId owner;  // of the port: it alone may answer; 0: not found yet
+    Instant since;
+  };
+
   Impl(SystemTopology topology, ControllerOptions options);
 
   // -- events
@@ -88,6 +98,10 @@ class Controller::Impl {
   void OnMessage(Job& job, const std::string& node, wire::GrantWithdraw& m);
   void OnMessage(Job& job, const std::string& node, wire::JobExit& m);
   void OnMessage(Job& job, const std::string& node, wire::MemberFailed& m);
+  void OnMessage(Job& job, const std::string& node, wire::NamePublish& m);
+  void OnMessage(Job& job, const std::string& node, wire::NameLookup& m);
+  void OnMessage(Job& job, const std::string& node, wire::LinkAsk& m);
+  void OnMessage(Job& job, const std::string& node, wire::LinkReady& m);
 
   // -- jobs
   void Start(Job& job, const Placement& placement);
@@ -149,6 +163,11 @@ class Controller::Impl {
   void ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daemons);
   GrantRecord* FindGrant(JobId job, Incarnation incarnation, std::uint64_t request);
 
+  // -- jobs that connect
+  void TellNames(const NameDirectory::Answers& answers);
+  bool NamesAreKnown(std::uint32_t uid) const;
+  void EndLinks(const Job& job);
+
   // -- snapshots for the scheduler
   ClusterView View() const;
   Placement HeldBy(const Job& job) const;
@@ -194,6 +213,10 @@ class Controller::Impl {
   // Job daemons told to quit while their job lives, until when they keep their node from that job: a node has
   // one job daemon of a job at a time.
   std::map<std::tuple<std::string, JobId, Incarnation>, Instant> leaving;
+  NameDirectory names;
+  Instant names_settled;  // from then on nobody waits for heads that have not said what they publish
+  std::map<std::pair<JobId, std::uint64_t>, LinkTicket> link_asks;  // by asker and request
+  std::set<std::pair<JobId, JobId>> links;                          // of active jobs, the lower id first
   std::set<std::pair<Instant, JobId>> alarms;
   JobId last_job;
   GrantId last_grant;

@@ -306,6 +306,7 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
   record.ended_at = now;
   record.members.clear();
   record.secret.clear();
+  EndLinks(job);
   // Not asked for any more, and most of a record's size.
   record.spec.env.clear();
   for (Component& component : record.spec.components) component.env.clear();

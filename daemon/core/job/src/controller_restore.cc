@@ -30,7 +30,9 @@ void Controller::Impl::Load(StoredState& state) {
       pending.insert(id);
     else
       active.insert(id);
+    job.names_unknown = active.contains(id);
   }
+  names_settled = now + options.node_timeout;
   std::sort(ended.begin(), ended.end(), [this](JobId a, JobId b) {
     return std::pair(jobs.at(a).record.ended_at, a) < std::pair(jobs.at(b).record.ended_at, b);
   });
