@@ -99,7 +99,8 @@ TEST_F(Connect, AnUnknownNameIsAnErrorAtOnceAndATakenOneIsRefused) {
 TEST_F(Connect, APortWhoseJobHasEndedIsRefusedWithTheReason) {
   const Outcome server = Whole({"-n", "1"}, {"server", "@" + PortFile(), "0"});
   ASSERT_EQ(server.code, 0) << server.Text();
-  const Outcome client = Whole({"-n", "2"}, {"client", "@" + PortFile()});
+  // One rank: of several, Open MPI 4.1 returns at the root alone.
+  const Outcome client = Whole({"-n", "1"}, {"client", "@" + PortFile()});
   EXPECT_EQ(client.code, 3) << client.Text();
   EXPECT_THAT(client.out, HasSubstr("client rank 0: MPI_Comm_connect failed"));
   EXPECT_THAT(client.err, HasSubstr("which opened the port, has ended"));
@@ -125,7 +126,7 @@ TEST_F(Connect, ACancelledServerFailsTheClientThatWaitsForIt) {
   auto first = Begin({"-J", "first", "-m", "booster", "-n", "1"}, {"client", "tarn", "stay"});
   ASSERT_TRUE(server->ReadUntilText("server connected", 60s)) << server->out();
   // The server talks to the first and accepts nobody else.
-  auto second = Begin({"-m", "booster", "-n", "2"}, {"client", "tarn"});
+  auto second = Begin({"-m", "booster", "-n", "1"}, {"client", "tarn"});
   ASSERT_TRUE(second->ReadUntilText("client connects", 60s)) << second->out();
   EXPECT_EQ(Run({"job", "cancel", IdOf("server")}).code, 0);
   EXPECT_NE(server->Wait().code, 0);

@@ -279,7 +279,11 @@ void Head::AdvanceCross(const pmix::CollectiveKey& key) {
     operation.sent = true;
     ForeignPart part{key, {}, pmix::kPmixSuccess, {}};
     for (const auto& [member, blob] : operation.blobs) part.data += blob;
-    for (const JobId job : operation.jobs) ToForeign(job, part);
+    for (const JobId job : operation.jobs) {
+      // It may not have heard of us yet: a server that has read its client's address comes here at once.
+      for (const pmix::Proc& proc : key.procs) Introduce(job, proc.nspace);
+      ToForeign(job, part);
+    }
   }
   for (const JobId job : operation.jobs)
     if (!operation.parts.contains(job)) return;

@@ -91,8 +91,6 @@ void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
     case PlanReply::kType:
     case ForeignResult::kType:
       return OnReply(from, frame);
-    default:
-      break;
   }
   if (from != options_.head)
     return log_(fmt::format("member {} sent a message of type {:#06x}, which is the head's; ignored", from,

@@ -98,6 +98,7 @@ TEST_F(HeadConnect, APortWithoutAJobFailsTheConnectWithTheReason) {
 
 TEST_F(HeadConnect, OwnPortsStayInTheJob) {
   BeginRunning({0, 1});
+  controller.clear();
   From(0, Lookup({kOwn, 0}, PortOf(kOwn) + ":connect"), 1);
   From(1, Publish({kOwn, 1}, PortOf(kOwn) + ":connect"), 2);
   ASSERT_TRUE(Answer(0, 1));
@@ -203,6 +204,16 @@ TEST_F(HeadConnect, ACollectiveOverTwoJobsTakesBothParts) {
   FromLink(ForeignPart{key, "c", pmix::kPmixSuccess, {}});
   EXPECT_EQ(Told<ForeignResult>(0).at(0).data, "abc");
   EXPECT_EQ(Told<ForeignResult>(1).at(0).data, "abc");
+}
+
+TEST_F(HeadConnect, APartComesAfterTheNamespaceThatGaveIt) {
+  BeServer();
+  const auto key = Both(pmix::CollectiveKind::kConnect);
+  From(0, ForeignCollective{key, {}, 0}, 80);
+  From(1, ForeignCollective{key, {}, 0}, 81);
+  ASSERT_EQ(linked.size(), 2u);
+  EXPECT_EQ(linked[0].type, ForeignRegister::kType);
+  EXPECT_EQ(linked[1].type, ForeignPart::kType);
 }
 
 TEST_F(HeadConnect, TheOtherJobMayBeFirst) {
