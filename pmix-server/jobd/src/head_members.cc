@@ -15,7 +15,11 @@ void Head::OnController(const wire::Frame& frame) {
   };
   switch (frame.type) {
     case wire::MembersChanged::kType:
-      return with(wire::MembersChanged{}, [&](auto m) { OnMembersChanged(m.epoch, m.members, m.reason); });
+      return with(wire::MembersChanged{}, [&](auto m) {
+        OnMembersChanged(m.epoch, m.members, m.reason);
+        // A controller that was started anew sends it when this node registers.
+        if (!exit_ && !left_) AnnounceNames();
+      });
     case wire::CancelJob::kType:
       return with(wire::CancelJob{}, [&](auto m) { Cancel(m.final_state, Millis(m.grace_ms), m.reason); });
     case wire::SignalJob::kType:

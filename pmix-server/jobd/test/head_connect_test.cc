@@ -296,6 +296,16 @@ TEST_F(HeadConnect, ANameIsPublishedOnceTheControllerAgrees) {
   EXPECT_EQ(again.names.at(0).key, "ocean");
 }
 
+TEST_F(HeadConnect, AControllerThatWasStartedAnewHearsOfNamesAndLinks) {
+  BeServer();
+  controller.clear();
+  FromController(wire::MembersChanged{Epoch(1), launch.members, {}});
+  const auto all = ToldController<wire::NamePublish>();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].change, wire::NameChange::kAll);
+  EXPECT_EQ(all[0].links, std::vector<JobId>{JobId(9)});
+}
+
 TEST_F(HeadConnect, ANameOfAnotherJobIsRefused) {
   BeginRunning({0, 1});
   From(0, Publish({kOwn, 0}, "ocean", pmix::Persistence::kApp), 1);
