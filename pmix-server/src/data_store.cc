@@ -126,25 +126,43 @@ DataStore::Entries::iterator DataStore::Erase(Entries::iterator it) {
 
 bool DataStore::TryComplete(const LookupRequest& request, std::vector<LookupDone>& done) {
   const Width width = *WidthOf(request.range);
-  std::vector<Entries::iterator> found;
-  for (const std::string& key : request.keys)
-    if (const auto it = Find(request.caller, key, width); it != entries_.end()) found.push_back(it);
-  if (request.wait && found.size() < request.keys.size()) return false;
   LookupDone answer{request.lookup, kPmixSuccess, {}, {}};
-  if (found.empty()) {
+  std::set<Slot> read_once;  // a key asked for twice is still read once
+  for (const std::string& key : request.keys) {
+    if (const auto it = Find(request.caller, key, width); it != entries_.end()) {
+      answer.values.emplace_back(it->second.owner.proc, KeyValue{key, it->second.packed_value});
+      if (it->second.persistence == Persistence::kFirstRead) read_once.insert(it->first);
+      continue;
+    }
+    const auto supplied = std::find_if(request.supplied.begin(), request.supplied.end(),
+                                       [&](const auto& value) { return value.second.key == key; });
+    if (supplied != request.supplied.end()) answer.values.push_back(*supplied);
+  }
+  if (request.wait && answer.values.size() < request.keys.size()) return false;
+  if (answer.values.empty()) {
     answer.status = kPmixErrNotFound;
     answer.reason = fmt::format("key '{}' is not published for this process", request.keys.front());
-  } else if (found.size() < request.keys.size()) {
+  } else if (answer.values.size() < request.keys.size()) {
     answer.status = kPmixErrPartialSuccess;
   }
-  for (const auto it : found)
-    answer.values.emplace_back(it->second.owner.proc, KeyValue{it->first.key, it->second.packed_value});
-  std::set<Slot> read_once;  // a key asked for twice is still read once
-  for (const auto it : found)
-    if (it->second.persistence == Persistence::kFirstRead) read_once.insert(it->first);
   for (const Slot& slot : read_once) Erase(entries_.find(slot));
   done.push_back(std::move(answer));
   return true;
+}
+
+bool DataStore::Has(const Caller& caller, const std::string& key, Range range) const {
+  const auto width = WidthOf(range);
+  return width && const_cast<DataStore*>(this)->Find(caller, key, *width) != entries_.end();
+}
+
+StoreResult DataStore::Supply(std::uint64_t lookup, std::vector<std::pair<Proc, KeyValue>> values) {
+  StoreResult result;
+  const auto it = std::find_if(waiting_.begin(), waiting_.end(),
+                               [&](const auto& entry) { return entry.second.lookup == lookup; });
+  if (it == waiting_.end()) return result;
+  it->second.supplied = std::move(values);
+  if (TryComplete(it->second, result.done)) StopWaiting(it);
+  return result;
 }
 
 std::optional<std::string> DataStore::NeverComes(const LookupRequest& request) const {

@@ -19,6 +19,7 @@ static_assert(kPmixErrUnreachable == PMIX_ERR_UNREACH && kPmixErrBadParam == PMI
 static_assert(kPmixErrOutOfResource == PMIX_ERR_OUT_OF_RESOURCE && kPmixErrNotFound == PMIX_ERR_NOT_FOUND);
 static_assert(kPmixErrNotSupported == PMIX_ERR_NOT_SUPPORTED &&
               kPmixErrDuplicateKey == PMIX_ERR_DUPLICATE_KEY);
+static_assert(kPmixErrExists == PMIX_ERR_EXISTS);
 static_assert(kPmixErrPartialSuccess == PMIX_ERR_PARTIAL_SUCCESS);
 static_assert(kPmixErrJobFailedToStart == PMIX_ERR_JOB_FAILED_TO_LAUNCH &&
               kPmixErrJobAborted == PMIX_ERR_JOB_ABORTED);

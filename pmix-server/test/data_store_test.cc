@@ -210,6 +210,41 @@ TEST(DataStore, TheEndOfTheAskerEndsItsWait) {
   EXPECT_EQ(store.waiting(), 0u);
 }
 
+TEST(DataStore, ValuesFromElsewhereFillInForWhatIsNotThere) {
+  DataStore store;
+  Put(store, kAnn, "k");
+  auto request = Asks(1, kBob, {"k", "far", "nowhere"});
+  request.supplied = {{{"z", 3}, {"far", "f"}}, {{"z", 3}, {"k", "not this"}}};
+  const StoreResult result = store.Lookup(request);
+  EXPECT_EQ(result.done.at(0).status, kPmixErrPartialSuccess);
+  ASSERT_EQ(result.done[0].values.size(), 2u);
+  EXPECT_EQ(result.done[0].values[0].first, kAnn.proc);
+  EXPECT_EQ(result.done[0].values[1].second.packed_value, "f");
+}
+
+TEST(DataStore, ALookupThatWaitsTakesValuesFromElsewhere) {
+  DataStore store;
+  EXPECT_TRUE(store.Lookup(Waits(7, kBob, {"k", "far"})).done.empty());
+  EXPECT_TRUE(store.Supply(7, {{{"z", 3}, {"far", "f"}}}).done.empty()) << "one is missing still";
+  EXPECT_TRUE(store.Supply(99, {{{"z", 3}, {"k", "f"}}}).done.empty()) << "nobody asked";
+  const StoreResult result = store.Publish(kAnn, Range::kSession, Persistence::kApp, {{"k", "v"}});
+  ASSERT_EQ(result.done.size(), 1u);
+  EXPECT_EQ(result.done[0].values.size(), 2u);
+  EXPECT_EQ(store.waiting(), 0u);
+  EXPECT_TRUE(store.CheckInvariants().ok());
+}
+
+TEST(DataStore, KnowsWhoWouldFindAKeyWithoutReadingIt) {
+  DataStore store;
+  Put(store, kAnn, "once", Range::kSession, Persistence::kFirstRead);
+  Put(store, kAnn, "near", Range::kNamespace);
+  EXPECT_TRUE(store.Has(kBob, "once", Range::kSession));
+  EXPECT_TRUE(store.Has(kBob, "once", Range::kSession));
+  EXPECT_TRUE(store.Has(kAnnsPeer, "near", Range::kNamespace));
+  EXPECT_FALSE(store.Has(kBob, "near", Range::kSession));
+  EXPECT_FALSE(store.Has(kBob, "once", Range::kCustom));
+}
+
 TEST(DataStore, LimitsAreNamedWhenTheyAreReached) {
   DataStore store(
       {.key_bytes = 4, .value_bytes = 8, .total_bytes = 20, .entries = 2, .keys_per_call = 3, .waiting = 1});

@@ -33,6 +33,11 @@ class Silent final : public HeadOutlet {
   bool IsJoined(std::uint32_t member) override { return joined.contains(member); }
   void JobOver() override {}
   void Log(const std::string&) override {}
+  std::string NewSecret() override { return std::string(64, 'a'); }
+  Result<std::string> ListenLink(std::uint64_t, const LinkTicket&) override { return std::string("unix:/x"); }
+  Status OpenLink(std::uint64_t, const LinkTicket&, const std::string&) override { return Status::Ok(); }
+  void ToLink(std::uint64_t, std::uint16_t, std::uint64_t, std::string) override {}
+  void CloseLink(std::uint64_t) override {}
   void FireOldest() {
     if (timers_.empty()) return;
     auto [delay, callback] = std::move(timers_.begin()->second);
@@ -74,6 +79,15 @@ wire::LaunchJob TwoNodes(wire::JobMode mode) {
   return launch;
 }
 
+// Frames of the head of another job: of link 1, which a LinkOffer or LinkAnswer of the controller made.
+void StepOfLink(Head& head, std::uint32_t index, std::uint16_t low, wire::Frame& frame) {
+  frame.type = static_cast<std::uint16_t>(0x0500 | low);
+  if (low == 0) return head.OnLinkUp(index);
+  if (low == 1) return head.OnLinkLost(index, "lost");
+  if (low == 2) return head.OnControllerLink();
+  head.OnLinkFrame(index, frame);
+}
+
 // kind_and_index: kind in the low three bits, member or session in the two above.
 void Step(Head& head, Silent& outlet, std::uint8_t kind_and_index, wire::Frame frame) {
   const std::uint16_t low = frame.type;
@@ -97,7 +111,7 @@ void Step(Head& head, Silent& outlet, std::uint8_t kind_and_index, wire::Frame f
     case 5:
       return head.OnSessionsLost();
     case 6:
-      return head.OnControllerLink();
+      return StepOfLink(head, index, low, frame);
     default:
       return outlet.FireOldest();
   }

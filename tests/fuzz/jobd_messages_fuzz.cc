@@ -37,8 +37,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       SpawnRequest, SpawnReply, AbortRequest, NamespacesLinked, NamespaceConnected, Membership, MemberGone,
       JobEnd, msa::pmix::CollectiveMessage, msa::wire::TaskHello, msa::wire::TaskWelcome,
       msa::node::JobdRecord, TaskNotice, PlanRequest, PlanReply, PlanDrop, NamespaceEvent,
-      msa::wire::SpawnAsk, msa::wire::SpawnVerdict, msa::wire::SpawnWithdraw, msa::wire::Disconnected>(
-      data[0], payload);
+      msa::wire::SpawnAsk, msa::wire::SpawnVerdict, msa::wire::SpawnWithdraw, msa::wire::Disconnected,
+      ForeignRegister, ForeignReady, ForeignEnded, ForeignCollective, ForeignPart, ForeignResult,
+      ForeignModex, ForeignModexReply, ForeignModexServe>(data[0], payload);
   SameHeader(payload);
   return 0;
 }

@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   msa::fuzz::RoundTripAs<JobdHello, LaunchJob, MembersChanged, CancelJob, GrantAnswer, NamespaceReport,
                          GrantAsk, JobExit, AttachOpen, Output, Input, SessionEnd, JobdWelcome, JobdQuit,
                          SignalJob, ExitAck, JobStarted, GrantRelease, MemberFailed, OutputAck, InputAck,
-                         ClientSignal, Notice, StepOpen, StepStatus, RecallGrant>(
+                         ClientSignal, Notice, StepOpen, StepStatus, RecallGrant, NameAnswer, LinkOffer,
+                         LinkAnswer, LinkEnd, NamePublish, NameLookup, LinkAsk, LinkReady>(
       data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
   return 0;
 }

@@ -23,9 +23,16 @@ std::optional<std::uint64_t> RequestOf(const wire::Frame& frame) {
   return decoded.ok() ? std::optional(decoded->request) : std::nullopt;
 }
 
+// Heads say these again by themselves; an old one after a newer one would be wrong.
+bool IsSaidAgain(std::uint16_t type) {
+  return type == wire::NamePublish::kType || type == wire::NameLookup::kType ||
+         type == wire::LinkAsk::kType || type == wire::LinkReady::kType;
+}
+
 }  // namespace
 
 void ReportLog::Add(const JobKey& key, const wire::Frame& frame) {
+  if (IsSaidAgain(frame.type)) return;
   Entry& entry = entries_[key];
   if (frame.type == wire::JobExit::kType)  // sent again at every reconnect
     std::erase_if(entry.frames, [&](const wire::Frame& f) {

@@ -40,6 +40,15 @@ TEST(ReportLog, AsksForNoGrantAgainThatWasAnswered) {
   EXPECT_EQ(wire::Decode<wire::GrantAsk>(frames[0].payload)->request, 2U);
 }
 
+TEST(ReportLog, LeavesToHeadsWhatTheySayAgainThemselves) {
+  ReportLog log;
+  log.Add(kJob, Frame(wire::NamePublish{}));
+  log.Add(kJob, Frame(wire::NameLookup{}));
+  log.Add(kJob, Frame(wire::LinkAsk{}));
+  log.Add(kJob, Frame(wire::LinkReady{}));
+  EXPECT_TRUE(log.entries().empty());
+}
+
 TEST(ReportLog, IsBoundedAndKeepsTheExitRecord) {
   ReportLog log;
   wire::JobExit exit;

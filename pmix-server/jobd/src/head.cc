@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "msa/job/job_variables.h"
+#include "msa/job/port_name.h"
 #include "msa/pmix/open_mpi_env.h"
 
 namespace msa::jobd {
@@ -160,6 +161,7 @@ void Head::AddNamespace(NamespaceRegister reg, std::vector<std::vector<std::uint
   ns.rank_cores = std::move(cores);
   ns.grants = GrantsOf(ns);
   ns.tasks.resize(ns.reg.spec.rank_member.size(), TaskPhase::kNone);
+  foreign_.own_ports.insert(PortOwnerOf(nspace));
   ns.result = StepResult(LabelOf(ns));
   for (const auto& [index, member] : members_) ns.awaiting_ready.insert(index);
   // The members of the launch have the description of the job's own step from the controller.
@@ -204,6 +206,10 @@ bool Head::IsForHead(std::uint16_t type) {
     case NamespacesLinked::kType:
     case NamespaceConnected::kType:
     case TaskNotice::kType:
+    case ForeignReady::kType:
+    case ForeignCollective::kType:
+    case ForeignModex::kType:
+    case ForeignModexReply::kType:
       return true;
     default:
       return false;
@@ -231,11 +237,11 @@ void Head::OnMember(std::uint32_t from, const wire::Frame& frame) {
     case InputTaken::kType:
       return with(InputTaken{}, [&](auto m) { OnInputTaken(m); });
     case StorePublish::kType:
-      return with(StorePublish{}, [&](auto m) { OnPublish(from, frame.id, std::move(m)); });
+      return with(StorePublish{}, [&](auto m) { OnPublish({from, frame.id}, std::move(m)); });
     case StoreLookup::kType:
-      return with(StoreLookup{}, [&](auto m) { OnLookup(from, frame.id, std::move(m)); });
+      return with(StoreLookup{}, [&](auto m) { OnLookup({from, frame.id}, std::move(m)); });
     case StoreUnpublish::kType:
-      return with(StoreUnpublish{}, [&](auto m) { OnUnpublish(from, frame.id, m); });
+      return with(StoreUnpublish{}, [&](auto m) { OnUnpublish({from, frame.id}, m); });
     case SpawnRequest::kType:
       return with(SpawnRequest{}, [&](auto m) { OnSpawn(from, frame.id, std::move(m)); });
     case PlanRequest::kType:
@@ -250,6 +256,14 @@ void Head::OnMember(std::uint32_t from, const wire::Frame& frame) {
       return with(NamespaceConnected{}, [&](auto m) { OnConnected(from, m); });
     case TaskNotice::kType:
       return with(TaskNotice{}, [&](auto m) { OnNotice(from, m); });
+    case ForeignReady::kType:
+      return with(ForeignReady{}, [&](auto m) { OnForeignReady(from, m); });
+    case ForeignCollective::kType:
+      return with(ForeignCollective{}, [&](auto m) { OnCollective(from, frame.id, std::move(m)); });
+    case ForeignModex::kType:
+      return with(ForeignModex{}, [&](auto m) { OnModexOut(from, frame.id, m); });
+    case ForeignModexReply::kType:
+      return with(ForeignModexReply{}, [&](auto m) { OnModexServed(frame.id, m); });
     default:
       outlet_.Log(
           fmt::format("member {} sent a message of type {:#06x} to the head; ignored", from, frame.type));

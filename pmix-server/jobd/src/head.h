@@ -19,6 +19,8 @@
 #include "msa/base/wire.h"
 #include "msa/pmix/data_store.h"
 
+#include "foreign_link.h"
+#include "head_connect.h"
 #include "peer_messages.h"
 #include "slot_map.h"
 #include "stdio_hub.h"
@@ -46,6 +48,12 @@ class HeadOutlet {
   // Everything is said and acknowledged: tell the members to leave, then leave.
   virtual void JobOver() = 0;
   virtual void Log(const std::string& text) = 0;
+  // Links to heads of other jobs, see ForeignLinks.
+  virtual std::string NewSecret() = 0;
+  virtual Result<std::string> ListenLink(std::uint64_t link, const LinkTicket& ticket) = 0;
+  virtual Status OpenLink(std::uint64_t link, const LinkTicket& ticket, const std::string& address) = 0;
+  virtual void ToLink(std::uint64_t link, std::uint16_t type, std::uint64_t id, std::string payload) = 0;
+  virtual void CloseLink(std::uint64_t link) = 0;
 };
 
 struct HeadOptions {
@@ -93,6 +101,9 @@ class Head {
   // noded is back: what it may have lost is sent again.
   void OnControllerLink();
   void Cancel(wire::CancelJob order);
+  void OnLinkUp(std::uint64_t link);
+  void OnLinkFrame(std::uint64_t link, const wire::Frame& frame);
+  void OnLinkLost(std::uint64_t link, const std::string& reason);
 
   bool ended() const noexcept { return exit_.has_value(); }
   std::size_t namespaces() const noexcept { return namespaces_.size(); }
@@ -192,10 +203,6 @@ class Head {
     wire::JobState state = wire::JobState::kCompleted;
     std::int32_t code = 0;
     std::string message;
-  };
-  struct OpenLookup {
-    std::uint32_t from = 0;
-    std::uint64_t request = 0;
   };
 
   template <class M>
@@ -325,11 +332,67 @@ class Head {
   std::string NamespaceOf(const SpawnJob& job);
 
   // head_store.cc
-  void OnPublish(std::uint32_t from, std::uint64_t request, StorePublish message);
-  void OnLookup(std::uint32_t from, std::uint64_t request, StoreLookup message);
-  void OnUnpublish(std::uint32_t from, std::uint64_t request, const StoreUnpublish& message);
-  void Apply(pmix::StoreResult result, std::optional<OpenLookup> caller);
+  void OnPublish(const StoreCaller& caller, StorePublish message);
+  void OnLookup(StoreCaller caller, StoreLookup message);
+  void OnUnpublish(const StoreCaller& caller, const StoreUnpublish& message);
+  void Publish(const StoreCaller& caller, StorePublish message);
+  void Apply(pmix::StoreResult result, std::optional<StoreCaller> caller);
+  void AnswerStore(const StoreCaller& caller, StoreReply reply);
   void ArmStore();
+
+  // head_names.cc
+  static bool IsShared(pmix::Range range);
+  bool ShareNames(const StoreCaller& caller, StorePublish& message);
+  void WithdrawNames(std::vector<std::string> keys, std::optional<StoreCaller> caller);
+  std::vector<std::string> NamesGone();
+  void Queue(NameOperation operation);
+  void OnNameAnswer(const wire::NameAnswer& answer);
+  void Finished(NameOperation operation, const wire::NameAnswer& answer);
+  bool AskNames(const StoreCaller& caller, pmix::DataStore::LookupRequest& lookup);
+  void LookupOver(std::uint64_t lookup);
+  void AnnounceNames();
+  void ResendNames();
+
+  // head_connect.cc: links and ports
+  bool IsOwnPort(std::uint32_t port_owner) const;
+  void WithPortJob(std::uint32_t port_owner, std::function<void(JobId, const std::string&)> then);
+  template <class M>
+  void Forward(const StoreCaller& caller, std::uint32_t port_owner, M message);
+  bool TakeTurn(const StoreCaller& caller, const std::string& port, StorePublish& message);
+  void AdvanceTurns();
+  bool AdvanceTurn(const std::string& port, PortTurn& turn);
+  bool IsGone(const pmix::Proc& proc) const;
+  void OnLinkOffer(const wire::LinkOffer& offer);
+  void OnLinkAnswer(const wire::LinkAnswer& answer);
+  ForeignJob& Meet(JobId job, Incarnation incarnation, std::uint64_t link);
+  void LoseForeign(JobId job, const std::string& reason);
+  template <class M>
+  void ToForeign(JobId job, const M& message, std::uint64_t id = 0) {
+    if (const auto it = foreign_.jobs.find(job); it != foreign_.jobs.end())
+      outlet_.ToLink(it->second.send_on, M::kType, id, wire::Encode(message));
+  }
+
+  // head_foreign.cc: namespaces of other jobs, and operations over them
+  void FromForeign(JobId job, const wire::Frame& frame);
+  void ServeHeld(JobId job);
+  void Introduce(JobId job, const std::string& nspace);
+  void OnForeignRegister(JobId job, ForeignRegister message);
+  void OnForeignReady(std::uint32_t from, const ForeignReady& message);
+  void ForeignNamespaceEnded(JobId job, const ForeignEnded& message);
+  void TellForeignEnd(const Namespace& ns, const std::string& reason);
+  JobId JobOf(const std::string& foreign_nspace) const;
+  void OnCollective(std::uint32_t from, std::uint64_t request, ForeignCollective message);
+  bool Understand(const pmix::CollectiveKey& key, CrossOperation& operation);
+  void OnPart(JobId job, ForeignPart message);
+  void AdvanceCross(const pmix::CollectiveKey& key);
+  void CompleteCross(const pmix::CollectiveKey& key, CrossOperation operation);
+  void FailCross(const pmix::CollectiveKey& key, pmix::PmixStatus status, const std::string& reason);
+  void FailCrossOf(const std::string& nspace, const std::string& reason);
+  void OnModexOut(std::uint32_t from, std::uint64_t request, const ForeignModex& message);
+  void OnModexIn(JobId job, std::uint64_t request, const ForeignModex& message);
+  void OnModexServed(std::uint64_t id, const ForeignModexReply& message);
+  void ForeignMemberJoined(std::uint32_t index);
+  void ForeignMemberLost(std::uint32_t index, const std::string& reason);
 
   void OnInput(std::uint64_t session, wire::Input input);
   void OnInputTaken(const InputTaken& message);
@@ -353,9 +416,10 @@ class Head {
   // Ends of steps that are forgotten: a session that comes too late must not run its step again.
   std::deque<std::pair<std::string, wire::SessionEnd>> past_;
   pmix::DataStore store_;
-  std::map<std::uint64_t, OpenLookup> lookups_;
+  std::map<std::uint64_t, StoreCaller> lookups_;
   std::uint64_t next_lookup_ = 1;
   TimerId store_timer_{};
+  ForeignState foreign_;
   std::map<std::uint32_t, SpawnJob> spawns_;
   std::uint32_t next_spawn_ = 1;
   std::uint64_t next_grant_request_ = 1;

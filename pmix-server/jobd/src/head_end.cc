@@ -138,6 +138,7 @@ void Head::Settle(std::string nspace) {
   if (started_at_ms_ != 0 || ns.phase == Phase::kRunning) Report(ns, true);
   for (const std::string& other : ns.linked)
     if (Namespace* peer = Find(other)) peer->linked.erase(nspace);
+  TellForeignEnd(ns, reason);
   TellAll(NamespaceDeregister{nspace});
   const StepId id = ns.reg.spec.step;
   const bool is_script = id == wire::kBatchStep && launch_.mode == wire::JobMode::kBatch;

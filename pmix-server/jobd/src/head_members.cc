@@ -17,7 +17,11 @@ void Head::OnController(const wire::Frame& frame) {
   };
   switch (frame.type) {
     case wire::MembersChanged::kType:
-      return with(wire::MembersChanged{}, [&](auto m) { OnMembersChanged(m.epoch, m.members, m.reason); });
+      return with(wire::MembersChanged{}, [&](auto m) {
+        OnMembersChanged(m.epoch, m.members, m.reason);
+        // A controller that was started anew sends it when this node registers.
+        if (!exit_ && !left_) AnnounceNames();
+      });
     case wire::CancelJob::kType:
       return with(wire::CancelJob{}, [&](auto m) {
         const bool gone = m.owner_gone;
@@ -35,6 +39,18 @@ void Head::OnController(const wire::Frame& frame) {
       return with(wire::GrantAnswer{}, [&](auto m) { OnGrantAnswer(m); });
     case wire::RecallGrant::kType:
       return with(wire::RecallGrant{}, [&](auto m) { OnRecall(m); });
+    case wire::NameAnswer::kType:
+      return with(wire::NameAnswer{}, [&](auto m) { OnNameAnswer(m); });
+    case wire::LinkOffer::kType:
+      return with(wire::LinkOffer{}, [&](auto m) { OnLinkOffer(m); });
+    case wire::LinkAnswer::kType:
+      return with(wire::LinkAnswer{}, [&](auto m) { OnLinkAnswer(m); });
+    case wire::LinkEnd::kType:
+      return with(wire::LinkEnd{}, [&](auto m) {
+        const auto other = foreign_.jobs.find(m.job);
+        if (other != foreign_.jobs.end() && other->second.incarnation == m.incarnation)
+          LoseForeign(m.job, m.reason);
+      });
     default:
       outlet_.Log(fmt::format("the controller sent a message of type {:#06x}; ignored", frame.type));
   }
@@ -112,6 +128,7 @@ void Head::OnMemberJoined(std::uint32_t index) {
                                      [&](const wire::Member& member) { return member.index == index; });
   for (const auto& [nspace, ns] : namespaces_)
     if (!of_launch) Tell(index, ns.reg);
+  ForeignMemberJoined(index);
   std::vector<std::uint32_t> ready;
   for (auto& [number, job] : spawns_)
     if (job.awaiting_members.erase(index) > 0 && job.awaiting_members.empty()) ready.push_back(number);
@@ -127,6 +144,7 @@ void Head::OnMemberLost(std::uint32_t index, const std::string& reason) {
   slots_.Remove(index);
   if (exit_) return;
   TellAll(MemberGone{index, reason});
+  ForeignMemberLost(index, reason);
   std::vector<std::string> all;
   for (const auto& [nspace, ns] : namespaces_) all.push_back(nspace);
   for (const std::string& nspace : all)
@@ -268,6 +286,7 @@ void Head::Resend() {
   if (!exit_)
     for (const std::uint64_t id : released_) TellController(wire::GrantRelease{GrantId(id)});
   if (exit_ && !acknowledged_) TellController(*exit_);
+  if (!exit_) ResendNames();
   resend_timer_ = outlet_.After(options_.resend, [this] { Resend(); });
 }
 
@@ -277,6 +296,7 @@ void Head::OnControllerLink() {
     if (started_at_ms_ != 0) TellController(wire::JobStarted{started_at_ms_});
     for (const auto& [nspace, ns] : namespaces_)
       if (ns.phase == Phase::kRunning) Report(ns, false);
+    AnnounceNames();
   }
   // From now on they can come back.
   for (auto& [id, step] : steps_)

@@ -243,6 +243,7 @@ Status Jobd::Launch(wire::LaunchJob launch) {
     return Error(Code::kInvalidArgument,
                  "step of job {} has {} programs and {} tasks; expected at least one of each", launch.job,
                  launch.step.apps.size(), launch.step.rank_member.size());
+  address_ = self->address;
   shm_ = fmt::format("{}/{}.{}", options_.shm_directory, launch.job, launch.incarnation);
   MSA_RETURN_IF_ERROR(MakeDirectory(shm_));
   PeerMesh::Handlers handlers;
@@ -365,7 +366,8 @@ void Jobd::Vanish() {
     const Status removed = RemoveTree(path);
     if (!removed.ok()) spdlog::error("{}", removed.message());
   }
-  mesh_.reset();  // its socket
+  links_.reset();  // their sockets
+  mesh_.reset();
   gone_ = true;
   loop_.Stop();
 }

@@ -11,6 +11,7 @@
 #include "msa/launch/task.h"
 #include "msa/pmix/pmix_host.h"
 
+#include "foreign_link.h"
 #include "head.h"
 #include "job_socket.h"
 #include "member.h"
@@ -96,6 +97,12 @@ class Jobd final : private HeadOutlet {
   bool IsJoined(std::uint32_t member) override;
   void JobOver() override;
   void Log(const std::string& text) override;
+  std::string NewSecret() override;
+  Result<std::string> ListenLink(std::uint64_t link, const LinkTicket& ticket) override;
+  Status OpenLink(std::uint64_t link, const LinkTicket& ticket, const std::string& address) override;
+  void ToLink(std::uint64_t link, std::uint16_t type, std::uint64_t id, std::string payload) override;
+  void CloseLink(std::uint64_t link) override;
+  ForeignLinks& Links();
 
   EventLoop& loop_;
   JobdOptions options_;
@@ -113,6 +120,8 @@ class Jobd final : private HeadOutlet {
   std::unique_ptr<PeerMesh> mesh_;
   std::unique_ptr<Member> member_;
   std::unique_ptr<Head> head_;
+  std::string address_;                  // where the mesh was told to listen
+  std::unique_ptr<ForeignLinks> links_;  // at the head, once another job is linked
   bool leaving_ = false;
   bool gone_ = false;
   TimerId orphan_timer_{};

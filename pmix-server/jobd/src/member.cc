@@ -30,11 +30,9 @@ Member::World Member::WorldOf(const std::string& nspace) const {
   return {found->reg.spec.step, static_cast<std::uint32_t>(found->reg.spec.rank_member.size())};
 }
 
-void Member::Register(NamespaceRegister reg) {
-  const std::string nspace = reg.spec.nspace;
-  if (hosted_.contains(nspace)) return;
+pmix::NamespaceInfo Member::InfoOf(const NamespaceRegister& reg) const {
   pmix::NamespaceInfo info;
-  info.nspace = nspace;
+  info.nspace = reg.spec.nspace;
   info.job_id = fmt::format("{}", options_.job);
   info.nodes = reg.nodes;
   info.rank_node = reg.rank_node;
@@ -48,6 +46,13 @@ void Member::Register(NamespaceRegister reg) {
                          fmt::format("{}", fmt::join(app.argv, " "))});
     first += app.ntasks;
   }
+  return info;
+}
+
+void Member::Register(NamespaceRegister reg) {
+  const std::string nspace = reg.spec.nspace;
+  if (hosted_.contains(nspace)) return;
+  const pmix::NamespaceInfo info = InfoOf(reg);
   hosted_[nspace].reg = std::move(reg);
   host_.RegisterNamespace(info, members_.at(options_.self).node, options_.user,
                           [this, nspace, weak = std::weak_ptr<int>(alive_)](Status status) {
@@ -82,6 +87,7 @@ void Member::Deregister(const std::string& nspace) {
   if (NamespacesOf(step).empty()) output_debts_.erase(step);
   Kill(nspace);
   Run(engine_.ForgetNamespace(nspace));
+  ForgetForeignOperations(nspace);
   host_.DeregisterNamespace(nspace, [] {});
 }
 
@@ -105,9 +111,8 @@ void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
     case StoreReply::kType:
     case SpawnReply::kType:
     case PlanReply::kType:
+    case ForeignResult::kType:
       return OnReply(from, frame);
-    default:
-      break;
   }
   if (from != options_.head)
     return log_(fmt::format("member {} sent a message of type {:#06x}, which is the head's; ignored", from,
@@ -128,6 +133,10 @@ void Member::OnFrame(std::uint32_t from, const wire::Frame& frame) {
     case TaskInput::kType:
       return with(TaskInput{},
                   [&](auto m) { launcher_.WriteStdin(m.nspace, m.rank, std::move(m.data), m.eof); });
+    case ForeignRegister::kType:
+    case ForeignEnded::kType:
+    case ForeignModexServe::kType:
+      return OnForeignFrame(frame);
     case NamespaceEvent::kType:
       return with(NamespaceEvent{}, [&](auto m) { OnEvent(m); });
     case MemberGone::kType:

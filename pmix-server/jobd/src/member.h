@@ -196,6 +196,17 @@ class Member {
   void Complete(pmix::CollectiveComplete complete);
   void OnModexRequest(std::uint32_t from, std::uint64_t id, const ModexRequest& message);
 
+  // member_foreign.cc: processes of other jobs
+  pmix::NamespaceInfo InfoOf(const NamespaceRegister& reg) const;
+  void OnForeignFrame(const wire::Frame& frame);
+  void RegisterForeign(ForeignRegister message);
+  void OnForeignEnded(const ForeignEnded& message);
+  bool CrossesJobs(const std::vector<pmix::Proc>& procs) const;
+  void BeginForeign(Collective collective, OpenCollective open);
+  void ForgetForeignOperations(const std::string& nspace);
+  void AskForeignModex(pmix::DirectModex upcall);
+  void ServeModex(std::uint64_t id, const ForeignModexServe& message);
+
   // member_pmi.cc
   PmiWorld& PmiWorldOf(Hosted& hosted);
   void OnPmi(const std::string& nspace, pmi1::Effect effect);
@@ -221,6 +232,8 @@ class Member {
   std::map<std::uint64_t, OpenCollective> collectives_;
   std::uint64_t next_collective_ = 1;
   std::map<std::uint64_t, OpenRequest> requests_;
+  std::map<std::string, JobId> foreign_;  // namespaces of other jobs that are hosted here
+  std::map<std::pair<pmix::CollectiveKind, std::vector<pmix::Proc>>, std::uint64_t> foreign_sequence_;
   std::uint64_t next_request_ = 1;
   std::map<std::uint64_t, TaskPlan> plans_;  // by request
   struct Debt {

@@ -83,15 +83,16 @@ void Member::On(Hosted& hosted, pmi1::NameRequest& effect) {
   };
   switch (effect.verb) {
     case pmi1::NameVerb::kPublish:
-      (void)Ask(options_.head,
-                StorePublish{proc, pmix::Range::kSession, pmix::Persistence::kSession, {{key, effect.port}}},
-                answer);
+      (void)Ask(
+          options_.head,
+          StorePublish{proc, pmix::Range::kNamespace, pmix::Persistence::kSession, {{key, effect.port}}},
+          answer);
       return;
     case pmi1::NameVerb::kLookup:
-      (void)Ask(options_.head, StoreLookup{proc, {key}, pmix::Range::kSession, false, 0}, answer);
+      (void)Ask(options_.head, StoreLookup{proc, {key}, pmix::Range::kNamespace, false, 0}, answer);
       return;
     case pmi1::NameVerb::kUnpublish:
-      (void)Ask(options_.head, StoreUnpublish{proc, {key}, pmix::Range::kSession}, answer);
+      (void)Ask(options_.head, StoreUnpublish{proc, {key}, pmix::Range::kNamespace}, answer);
       return;
   }
 }

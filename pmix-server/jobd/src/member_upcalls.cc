@@ -50,6 +50,7 @@ void Member::Begin(Collective collective, OpenCollective open) {
     if (open.data_reply) open.data_reply(status, {});
     if (open.status_reply) open.status_reply(status);
   };
+  if (CrossesJobs(collective.procs)) return BeginForeign(std::move(collective), std::move(open));
   std::set<std::uint32_t> participants;
   std::set<std::string> nspaces;
   for (const pmix::Proc& proc : collective.procs) {
@@ -131,6 +132,7 @@ void Member::On(pmix::Disconnect upcall) {
 // ------------------------------------------------------------------------------------------ direct modex
 
 void Member::On(pmix::DirectModex upcall) {
+  if (foreign_.contains(upcall.proc.nspace)) return AskForeignModex(std::move(upcall));
   const auto it = hosted_.find(upcall.proc.nspace);
   if (it == hosted_.end() || upcall.proc.rank >= it->second.reg.spec.rank_member.size())
     return upcall.reply(pmix::kPmixErrNotFound, {});

@@ -34,7 +34,7 @@ Result<std::unique_ptr<PeerMesh>> PeerMesh::Create(EventLoop& loop, TlsContext& 
   MSA_RETURN_IF_ERROR(
       tls.SetSecret(fmt::format("msa-job-{}.{}", options.job, options.incarnation), options.secret));
   std::unique_ptr<PeerMesh> mesh(new PeerMesh(loop, tls, std::move(options), std::move(handlers)));
-  MSA_RETURN_IF_ERROR(mesh->Listen());
+  if (!mesh->options_.address.empty()) MSA_RETURN_IF_ERROR(mesh->Listen());
   return mesh;
 }
 

@@ -23,7 +23,7 @@ struct PeerMeshOptions {
   JobId job;
   Incarnation incarnation;
   std::uint32_t self = 0;         // member index
-  std::string address;            // where to listen
+  std::string address;            // where to listen; empty: nobody connects to this one
   std::string secret;             // hex
   Millis connect_limit{10'000};   // a peer that cannot be reached that long is lost: it has had time to start
   Millis handshake_limit{5'000};  // an incoming connection that has not said hello by then is closed

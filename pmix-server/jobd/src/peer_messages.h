@@ -10,6 +10,7 @@
 #include "msa/base/ids.h"
 #include "msa/base/messages.h"
 #include "msa/jobd/task_messages.h"
+#include "msa/pmix/collective.h"
 #include "msa/pmix/types.h"
 
 namespace msa::jobd {
@@ -446,6 +447,113 @@ struct NamespaceEvent {
   template <class A>
   void Fields(A& a) {
     a(event, source, targets);
+  }
+};
+
+// ---------------------------------------------------------------------------------------------- other jobs
+// Between the heads of two jobs that are linked, StorePublish, StoreLookup and StoreReply pass too, about
+// keys of ports that the receiver's job has opened.
+
+// Head -> head: processes of this namespace of mine take part from now on. What follows on the link is about
+// it. Head -> members: host it, without ranks here. `spec` has no environment, `nodes` are the other job's.
+struct ForeignRegister {
+  static constexpr std::uint16_t kType = 0x0560;
+  NamespaceRegister reg;
+  JobId job;
+  template <class A>
+  void Fields(A& a) {
+    a(reg, job);
+  }
+};
+
+// Member -> head: hosted; or not, with the reason.
+struct ForeignReady {
+  static constexpr std::uint16_t kType = 0x0561;
+  std::string nspace;
+  std::string error;
+  template <class A>
+  void Fields(A& a) {
+    a(nspace, error);
+  }
+};
+
+// Head -> head, head -> members: it has ended.
+struct ForeignEnded {
+  static constexpr std::uint16_t kType = 0x0562;
+  std::string nspace;
+  bool failed = false;
+  std::string reason;
+  template <class A>
+  void Fields(A& a) {
+    a(nspace, failed, reason);
+  }
+};
+
+// Member -> head: its part of a collective operation over processes of several jobs; answered by
+// ForeignResult. All count the operations over the same processes alike, see msa/pmix/collective.h.
+struct ForeignCollective {
+  static constexpr std::uint16_t kType = 0x0563;
+  pmix::CollectiveKey key;
+  std::string data;
+  std::uint32_t timeout_s = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(key, data, timeout_s);
+  }
+};
+
+// Head -> head: the part of the sender's job; or the operation has failed.
+struct ForeignPart {
+  static constexpr std::uint16_t kType = 0x0564;
+  pmix::CollectiveKey key;
+  std::string data;
+  pmix::PmixStatus status = pmix::kPmixSuccess;
+  std::string reason;
+  template <class A>
+  void Fields(A& a) {
+    a(key, data, status, reason);
+  }
+};
+
+struct ForeignResult {
+  static constexpr std::uint16_t kType = 0x0565;
+  pmix::PmixStatus status = pmix::kPmixSuccess;
+  std::string data;
+  std::string reason;
+  template <class A>
+  void Fields(A& a) {
+    a(status, data, reason);
+  }
+};
+
+// The modex blob of a process of another job: member -> head -> other head -> member that has it.
+struct ForeignModex {
+  static constexpr std::uint16_t kType = 0x0566;
+  pmix::Proc proc;
+  template <class A>
+  void Fields(A& a) {
+    a(proc);
+  }
+};
+
+// Head -> member: the blob of a rank of yours, for another job; answered by ForeignModexReply.
+struct ForeignModexServe {
+  static constexpr std::uint16_t kType = 0x0568;
+  pmix::Proc proc;
+  template <class A>
+  void Fields(A& a) {
+    a(proc);
+  }
+};
+
+// The answer, on the way back to the head that asked for it.
+struct ForeignModexReply {
+  static constexpr std::uint16_t kType = 0x0567;
+  pmix::PmixStatus status = 0;
+  std::string data;
+  template <class A>
+  void Fields(A& a) {
+    a(status, data);
   }
 };
 

@@ -171,6 +171,24 @@ class HeadDouble : public HeadOutlet, public ::testing::Test {
   bool IsJoined(std::uint32_t member) override { return joined.contains(member); }
   void JobOver() override { over = true; }
   void Log(const std::string&) override {}
+  std::string NewSecret() override { return std::string(64, 'a'); }
+  Result<std::string> ListenLink(std::uint64_t link, const LinkTicket& ticket) override {
+    listening[link] = ticket;
+    return fmt::format("unix:/x{}.{}", ticket.asker, ticket.request);
+  }
+  Status OpenLink(std::uint64_t link, const LinkTicket&, const std::string& address) override {
+    opened[link] = address;
+    return Status::Ok();
+  }
+  void ToLink(std::uint64_t link, std::uint16_t type, std::uint64_t id, std::string payload) override {
+    linked.push_back({static_cast<std::uint32_t>(link), type, id, std::move(payload)});
+  }
+  void CloseLink(std::uint64_t link) override { closed.insert(link); }
+
+  std::map<std::uint64_t, LinkTicket> listening;
+  std::map<std::uint64_t, std::string> opened;
+  std::vector<Said> linked;  // `member` is the link
+  std::set<std::uint64_t> closed;
 
   wire::LaunchJob launch;
   std::unique_ptr<Head> head;

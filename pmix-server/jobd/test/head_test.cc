@@ -472,7 +472,7 @@ TEST_F(HeadTest, ALookupWithATimeoutEnds) {
 
 TEST_F(HeadTest, GarbageFromAMemberChangesNothing) {
   BeginRunning({0, 1});
-  for (std::uint16_t type = 0x0500; type < 0x0550; ++type)
+  for (std::uint16_t type = 0x0500; type < 0x0570; ++type)
     if (Head::IsForHead(type)) head->OnMember(1, {type, 0, 1, "\xff\xff\xff\xff garbage"});
   Check();
   EXPECT_FALSE(head->ended());

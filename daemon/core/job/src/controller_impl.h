@@ -1,7 +1,7 @@
 #pragma once
 // The state behind Controller and the functions that change it, by concern: controller_jobs.cc (queue, start,
 // end), controller_launch.cc, controller_dependencies.cc, controller_nodes.cc, controller_grants.cc and
-// controller_grant_views.cc, controller_restore.cc, controller_views.cc.
+// controller_grant_views.cc, controller_names.cc, controller_restore.cc, controller_views.cc.
 
 #include <deque>
 #include <list>
@@ -14,6 +14,8 @@
 
 #include "msa/base/wire.h"
 #include "msa/job/controller.h"
+
+#include "name_directory.h"
 
 namespace msa {
 
@@ -29,6 +31,7 @@ class Controller::Impl {
     std::string wait_reason;
     Instant expected_start;
     std::uint32_t planned_nodes = 0;
+    bool names_unknown = false;  // taken up from the store, and its head has not said yet what it publishes
   };
 
   struct Node {
@@ -71,6 +74,12 @@ class Controller::Impl {
     Instant asked_at;
   };
 
+  // A link that was asked for and not answered.
+  struct LinkTicket {
+    JobId owner;  // of the port: it alone may answer; 0: not found yet
+    Instant since;
+  };
+
   Impl(SystemTopology topology, ControllerOptions options);
 
   // -- events
@@ -98,6 +107,10 @@ class Controller::Impl {
   void OnMessage(Job& job, const std::string& node, wire::GrantWithdraw& m);
   void OnMessage(Job& job, const std::string& node, wire::JobExit& m);
   void OnMessage(Job& job, const std::string& node, wire::MemberFailed& m);
+  void OnMessage(Job& job, const std::string& node, wire::NamePublish& m);
+  void OnMessage(Job& job, const std::string& node, wire::NameLookup& m);
+  void OnMessage(Job& job, const std::string& node, wire::LinkAsk& m);
+  void OnMessage(Job& job, const std::string& node, wire::LinkReady& m);
 
   // -- dependencies and begin times
   // kNotFound: a job that was never submitted.
@@ -192,6 +205,11 @@ class Controller::Impl {
   GrantView ViewOf(const GrantRecord& grant) const;
   GrantView ViewOf(const WaitingAsk& waiting) const;
 
+  // -- jobs that connect
+  void TellNames(const NameDirectory::Answers& answers);
+  bool NamesAreKnown(std::uint32_t uid) const;
+  void EndLinks(const Job& job);
+
   // -- snapshots for the scheduler
   ClusterView View() const;
   Placement HeldBy(const Job& job) const;
@@ -243,6 +261,10 @@ class Controller::Impl {
   // Job daemons told to quit while their job lives, until when they keep their node from that job: a node has
   // one job daemon of a job at a time.
   std::map<std::tuple<std::string, JobId, Incarnation>, Instant> leaving;
+  NameDirectory names;
+  Instant names_settled;  // from then on nobody waits for heads that have not said what they publish
+  std::map<std::pair<JobId, std::uint64_t>, LinkTicket> link_asks;  // by asker and request
+  std::set<std::pair<JobId, JobId>> links;                          // of active jobs, the lower id first
   std::set<std::pair<Instant, JobId>> alarms;
   StringsPool environments;
   // NodesAlone by what is asked: a long queue asks the same few things. Valid for this topology.

@@ -299,6 +299,7 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
   record.ended_at = told <= now && told >= std::max(record.placed_at, record.started_at) ? told : now;
   record.members.clear();
   record.secret.clear();
+  EndLinks(job);
   // Not asked for any more, and most of a record's size.
   record.spec.env.clear();
   record.spec.limits.clear();

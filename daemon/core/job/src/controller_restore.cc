@@ -25,6 +25,7 @@ void Controller::Impl::LoadJob(JobRecord& record) {
     pending.insert(id);
   else
     active.insert(id);
+  job.names_unknown = active.contains(id);
   if (!IsFinal(job.record.state)) Enlist(job);
 }
 
@@ -43,6 +44,7 @@ void Controller::Impl::Load(StoredState& state) {
     ArmNode(node);
   }
   for (JobRecord& record : state.jobs) LoadJob(record);
+  names_settled = now + options.node_timeout;
   std::sort(ended.begin(), ended.end(), [this](JobId a, JobId b) {
     return std::pair(jobs.at(a).record.ended_at, a) < std::pair(jobs.at(b).record.ended_at, b);
   });

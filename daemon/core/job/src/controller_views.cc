@@ -269,6 +269,10 @@ Status Controller::Impl::CheckInvariants() const {
   for (const WaitingAsk& waiting : asks)
     if (!active.contains(waiting.job))
       return Error(Code::kInternal, "a request of job {} waits, but the job is not active", waiting.job);
+  for (const auto& [low, high] : links)
+    if (!active.contains(low) || !active.contains(high) || low == high)
+      return Error(Code::kInternal, "jobs {} and {} are linked, but not both active", low, high);
+  MSA_RETURN_IF_ERROR(names.CheckInvariants());
   return Status::Ok();
 }
 

@@ -29,6 +29,14 @@ Result<JobdMessage> DecodeJobdMessage(std::uint16_t type, std::string_view paylo
       return DecodeAs<wire::JobExit>(payload);
     case wire::MemberFailed::kType:
       return DecodeAs<wire::MemberFailed>(payload);
+    case wire::NamePublish::kType:
+      return DecodeAs<wire::NamePublish>(payload);
+    case wire::NameLookup::kType:
+      return DecodeAs<wire::NameLookup>(payload);
+    case wire::LinkAsk::kType:
+      return DecodeAs<wire::LinkAsk>(payload);
+    case wire::LinkReady::kType:
+      return DecodeAs<wire::LinkReady>(payload);
     default:
       return Error(Code::kInvalidArgument,
                    "message type 0x{:04x} is none that a job daemon sends to the controller", type);

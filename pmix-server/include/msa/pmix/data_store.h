@@ -65,8 +65,9 @@ class DataStore {
     Caller caller;
     std::vector<std::string> keys;
     Range range = Range::kSession;
-    bool wait = false;                   // until every key is there
-    std::optional<SteadyTime> deadline;  // of waiting; none: for ever
+    bool wait = false;                                // until every key is there
+    std::optional<SteadyTime> deadline;               // of waiting; none: for ever
+    std::vector<std::pair<Proc, KeyValue>> supplied;  // from elsewhere, for keys that the store does not have
   };
   // The result's status is always success; the lookup's own is in `done`, now or later: kPmixSuccess: all
   // found; kPmixErrPartialSuccess: some (not with wait); kPmixErrNotFound: none; kPmixErrTimeout: the
@@ -74,6 +75,11 @@ class DataStore {
   // kPmixErrUnreachable: the asking process ended; kPmixErrBadParam, kPmixErrNotSupported,
   // kPmixErrOutOfResource as Publish.
   StoreResult Lookup(LookupRequest request);
+
+  // Values from elsewhere for a lookup that waits. Unknown ones are ignored.
+  StoreResult Supply(std::uint64_t lookup, std::vector<std::pair<Proc, KeyValue>> values);
+  // Whether a lookup of the key by `caller` would find it.
+  bool Has(const Caller& caller, const std::string& key, Range range) const;
 
   // Withdraws entries of the caller in `range` (kSession and wider count as one). No keys: all of them, also
   // none. kPmixErrNotFound: none of the keys named is there.
@@ -84,6 +90,9 @@ class DataStore {
   // once instead of waiting for ever. `prefix` is the port that a spawn hands to its children
   // (open_mpi_env.h: ParentPort).
   void ExpectFrom(const std::string& nspace, const std::string& prefix);
+
+  // Whether `prefix` was given to ExpectFrom.
+  bool Expects(const std::string& prefix) const { return expected_.contains(prefix); }
 
   // A process ended: its entries of persistence PROC go, its waiting lookups end.
   StoreResult ProcEnded(const Proc& proc);

@@ -13,6 +13,7 @@ namespace msa::pmix {
 using PmixStatus = std::int32_t;
 inline constexpr PmixStatus kPmixSuccess = 0;
 inline constexpr PmixStatus kPmixErr = -1;  // PMIX_ERROR
+inline constexpr PmixStatus kPmixErrExists = -11;
 inline constexpr PmixStatus kPmixErrTimeout = -24;
 inline constexpr PmixStatus kPmixErrUnreachable = -25;  // a member of the operation was lost
 inline constexpr PmixStatus kPmixErrBadParam = -27;

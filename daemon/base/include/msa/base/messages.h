@@ -6,6 +6,7 @@
 //   0x01xx  job daemon <-> its node daemon, on this connection only
 //   0x02xx  controller -> job daemon (through the node daemon)
 //   0x03xx  job daemon -> controller (through the node daemon)
+//           0x0207-0x020a and 0x0308-0x030b: connect_messages.h
 //   0x04xx  msactl <-> head job daemon (through the node daemon's Attach stream)
 //   0x05xx  job daemon <-> job daemon (pmix-server)
 //   0x06xx  task <-> its job daemon over MSA_JOB_SOCKET
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "msa/base/connect_messages.h"
 #include "msa/base/ids.h"
 #include "msa/base/step_spec.h"
 

@@ -19,7 +19,8 @@ using SessionId = std::uint64_t;
 
 // A message of a job daemon, decoded.
 using JobdMessage = std::variant<wire::JobStarted, wire::NamespaceReport, wire::GrantAsk, wire::GrantRelease,
-                                 wire::GrantWithdraw, wire::JobExit, wire::MemberFailed>;
+                                 wire::GrantWithdraw, wire::JobExit, wire::MemberFailed, wire::NamePublish,
+                                 wire::NameLookup, wire::LinkAsk, wire::LinkReady>;
 // kInvalidArgument: a type that no job daemon sends to the controller, or a malformed payload.
 Result<JobdMessage> DecodeJobdMessage(std::uint16_t type, std::string_view payload);
 
