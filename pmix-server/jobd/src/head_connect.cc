@@ -161,7 +161,7 @@ void Head::OnLinkAnswer(const wire::LinkAnswer& answer) {
   if (job.value != 0) {
     foreign_.port_jobs[asked.port_owner] = job;
   } else {
-    hub_->Notice("connect refused: " + reason);
+    Main().hub->Notice("connect refused: " + reason);
   }
   for (const auto& then : asked.waiting) then(job, reason);
 }

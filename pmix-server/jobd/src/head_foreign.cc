@@ -117,8 +117,8 @@ void Head::OnForeignReady(std::uint32_t from, const ForeignReady& message) {
   const JobId job = JobOf(message.nspace);
   if (job.value == 0) return;
   if (!message.error.empty())
-    hub_->Notice(fmt::format("node {} cannot host {} of job {}: {}", members_.at(from).node, message.nspace,
-                             job, message.error));
+    Main().hub->Notice(fmt::format("node {} cannot host {} of job {}: {}", members_.at(from).node,
+                                   message.nspace, job, message.error));
   auto& registering = foreign_.jobs.at(job).registering;
   const auto it = registering.find(message.nspace);
   if (it == registering.end()) return;
