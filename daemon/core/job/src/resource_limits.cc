@@ -29,7 +29,7 @@ std::string LimitText(std::uint64_t value) {
   return value == kUnlimited ? "unlimited" : fmt::format("{}", value);
 }
 
-Status CheckNamedLimits(const std::vector<wire::ResourceLimit>& limits) {
+Status CheckLimits(const std::vector<wire::ResourceLimit>& limits) {
   std::set<std::int32_t> seen;
   for (const wire::ResourceLimit& limit : limits) {
     if (limit.resource < 0 || limit.resource >= kResources)
