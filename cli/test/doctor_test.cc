@@ -100,7 +100,7 @@ TEST(DoctorChecks, TellSocketsThatAnswerFromStaleOnes) {
     address.sun_family = AF_UNIX;
     std::snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", folder, name.c_str());
     EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    EXPECT_EQ(::listen(fd, 1), 0);
+    EXPECT_EQ(::listen(fd, 16), 0);  // nobody accepts
     return fd;
   };
   const int controller = listen_on("controller.sock");
