@@ -237,6 +237,7 @@ void Head::Finish() {
   if (cancelled_ && started_at_ms_ == 0 && exit.exit_code == 0) exit.exit_code = 128 + SIGTERM;
   if (cancelled_) {
     exit.state = final_state_;
+    if (final_state_ == wire::JobState::kNodeFail) exit.exit_code = kNodeFailCode;
   } else if (node_lost_) {
     exit.state = wire::JobState::kNodeFail;
     exit.exit_code = kNodeFailCode;
