@@ -244,10 +244,17 @@ Result<RunningSystem> BringUp(const UpOptions& options) {
   out.supervisor = supervisor.pid;
   if (const Status status = WaitUntilUp(options, paths, out.topology, supervisor); !status.ok())
     return adopts ? StillStarting(options, status) : NotUp(options, paths, supervisor, status);
-  MSA_ASSIGN_OR_RETURN(
-      const auto client,
-      SystemClient::Connect({paths.controller_socket(), paths.dir(), options.flag}, kCallTimeout));
-  MSA_ASSIGN_OR_RETURN(out.modules, client->ListModules());
+  const auto client =
+      SystemClient::Connect({paths.controller_socket(), paths.dir(), options.flag}, kCallTimeout);
+  auto modules = client.ok() ? (*client)->ListModules() : Result<std::vector<ModuleInfo>>(client.status());
+  if (!modules.ok() && modules.status().code() == Code::kUnavailable) {
+    // Taken down in this moment?
+    pollfd entry{supervisor.pidfd.get(), POLLIN, 0};
+    if (::poll(&entry, 1, static_cast<int>(kSupervisorWait.count())) == 1)
+      return SupervisorFailed(options, paths, supervisor);
+  }
+  MSA_RETURN_IF_ERROR(modules.status());
+  out.modules = *std::move(modules);
   return out;
 }
 

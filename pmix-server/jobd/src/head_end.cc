@@ -237,6 +237,7 @@ Head::Outcome Head::OutcomeOf(const Step& step) const {
   if (cancelled_ && started_at_ms_ == 0 && out.code == 0) out.code = 128 + SIGTERM;
   if (cancelled_) {
     out.state = final_state_;
+    if (final_state_ == wire::JobState::kNodeFail) out.code = kNodeFailCode;
   } else if (step.final_state) {
     out.state = *step.final_state;
   } else if (step.node_lost) {

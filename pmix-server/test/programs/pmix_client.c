@@ -216,6 +216,8 @@ static void event(void) {
   while (!told) usleep(1000);
 }
 
+static void gathered(pmix_status_t status, void* data) { (void)status, (void)data; }
+
 int main(int argc, char** argv) {
   const char* action = argc > 1 ? argv[1] : "child";
   // A pipe of the test may be gone before a rank that is being ended: that is not its death.
@@ -248,9 +250,10 @@ int main(int argc, char** argv) {
   if (strcmp(action, "gather") == 0) {
     const uint32_t n = argc > 2 ? (uint32_t)atoi(argv[2]) : size;
     pmix_proc_t all = everybody();
+    if (self.rank % n != n - 1) CHECK(PMIx_Fence_nb(&all, 1, NULL, 0, gathered, NULL), PMIX_SUCCESS);
+    usleep(50000);  // nothing tells that the server has it
     printf("up %d of %u\n", (int)getpid(), size);
     fflush(stdout);
-    if (self.rank % n != n - 1) PMIx_Fence(&all, 1, NULL, 0);
     for (;;) pause();
   }
   CHECK(PMIx_Finalize(NULL, 0), PMIX_SUCCESS);
