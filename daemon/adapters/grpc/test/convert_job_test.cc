@@ -79,7 +79,7 @@ TEST(ConvertJob, NamespacesAreToldWhereTheyAreAskedFor) {
       {"msa.7.1.0.1", "msa.7.1.0", 2, {"bn0"}, "./c", false, 0, GrantId(4), {GrantId(3), GrantId(4)}}};
   v1::Job listed, with, full;
   ToProto({.record = &job}, JobDetail::kListed, listed);
-  ToProto({.record = &job}, JobDetail::kWithNamespaces, with);
+  ToProto({.record = &job}, JobDetail::kNamespaces, with);
   ToProto({.record = &job}, JobDetail::kFull, full);
   EXPECT_EQ(listed.namespaces_size(), 0);
   ASSERT_EQ(with.namespaces_size(), 1);
