@@ -309,7 +309,7 @@ TEST_F(NodedTest, RefusesAJobOfAnotherUserUnlessItRunsAsRoot) {
 TEST_F(NodedTest, RunsAJobAsItsUserWhenItRunsAsRoot) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can start job daemons for other users";
   const UserIdentity user{65534, 65534};
-  ASSERT_EQ(::chmod(dir_.c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(dir_.c_str(), 0755), 0);
   StartNoded();
   ASSERT_TRUE(RegistrationsReach(1)) << Log();
   // msa-noded closes the directory of a system of its own to others; here it serves them.

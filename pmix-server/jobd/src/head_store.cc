@@ -54,9 +54,9 @@ void Head::OnUnpublish(const StoreCaller& caller, const StoreUnpublish& message)
   auto result = store_.Unpublish(CallerOf(caller, message.proc), message.keys, message.range);
   std::vector<std::string> gone = NamesGone();
   if (gone.empty()) return Apply(std::move(result), caller);
-  // Answered when other jobs may publish the name.
-  Apply(std::move(result), std::nullopt);
+  // Answered when other jobs may publish the name. Before Apply, which would withdraw them for nobody.
   WithdrawNames(std::move(gone), caller);
+  Apply(std::move(result), std::nullopt);
 }
 
 void Head::OnLookup(StoreCaller caller, StoreLookup message) {

@@ -347,6 +347,7 @@ TEST_F(HeadConnect, AnUnpublishIsAnsweredWhenOtherJobsMayHaveTheName) {
   EXPECT_FALSE(Answer(0, 2));
   FromController(
       wire::NameAnswer{ToldController<wire::NamePublish>().at(1).request, wire::NameStatus::kOk, {}, {}});
+  ASSERT_TRUE(Answer(0, 2));
   EXPECT_EQ(Answer(0, 2)->status, pmix::kPmixSuccess);
 }
 

@@ -32,6 +32,17 @@ struct Death {
   std::size_t nodes = 1;
 };
 
+// googletest would print the bytes, padding included, into the test's name.
+void PrintTo(const Death& death, std::ostream* out) { *out << death.nodes << " nodes"; }
+
+// "MpiEvery4thOutsideByCancelOn2Nodes"
+std::string NameOf(const ::testing::TestParamInfo<Death>& info) {
+  const char* const policies[] = {"Mpi", "Always", "Never"};
+  const Death& death = info.param;
+  return fmt::format("{}Every{}thOutside{}On{}Nodes", policies[static_cast<int>(death.policy)], death.outside,
+                     death.by_cancel ? "ByCancel" : "ByKill", death.nodes);
+}
+
 class JobdDeaths : public ::testing::TestWithParam<Death> {
  protected:
   static std::vector<pid_t> Pids(const JobdHarness& job) {
@@ -91,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(AroundAFence, JobdDeaths,
                                            Death{wire::KillPolicy::kMpi, kRanks, true},
                                            Death{wire::KillPolicy::kNever, 2, true},
                                            Death{wire::KillPolicy::kMpi, 4, false, 2},
-                                           Death{wire::KillPolicy::kNever, 4, true, 2}));
+                                           Death{wire::KillPolicy::kNever, 4, true, 2}),
+                         NameOf);
 
 }  // namespace
 }  // namespace msa::jobd

@@ -258,6 +258,8 @@ void JobdHarness::OnFrame(Node& node, const wire::Frame& frame) {
       return OnRelease(wire::Decode<wire::GrantRelease>(frame.payload)->grant.value);
     case wire::GrantWithdraw::kType:
       return;  // its grant, if any, is released
+    case wire::NamePublish::kType:
+      return;  // what the job publishes: no other job is here
     case wire::MemberFailed::kType:
       return failures.push_back(*wire::Decode<wire::MemberFailed>(frame.payload));
     case wire::JobExit::kType:
