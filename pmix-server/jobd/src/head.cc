@@ -63,10 +63,14 @@ Head::Head(wire::LaunchJob launch, HeadOutlet& outlet, HeadOptions options)
 Head::~Head() = default;
 
 Result<std::unique_ptr<StdioHub>> Head::MakeHub(StepId id, const wire::StepSpec& spec, bool interactive) {
-  const wire::Member& self = members_.at(launch_.self_index);
-  auto plan = PlanStdio(
-      spec.stdio, spec.cwd,
-      {launch_.job, id, Rank(0), launch_.self_index, self.node, launch_.user_name, launch_.job_name});
+  // Of the launch: the membership may have lost this node by now.
+  const auto self =
+      std::find_if(launch_.members.begin(), launch_.members.end(),
+                   [&](const wire::Member& member) { return member.index == launch_.self_index; });
+  const std::string node = self == launch_.members.end() ? std::string() : self->node;
+  auto plan =
+      PlanStdio(spec.stdio, spec.cwd,
+                {launch_.job, id, Rank(0), launch_.self_index, node, launch_.user_name, launch_.job_name});
   StdioHubOptions options{interactive, plan.ok() ? *plan : StdioPlan{}, spec.stdio.append};
   StdioHub::Outlet outlet;
   outlet.to_session = [this](std::uint64_t session, std::uint16_t type, std::string payload) {

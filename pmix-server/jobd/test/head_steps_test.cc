@@ -297,6 +297,16 @@ TEST_F(HeadStepsTest, ALostNodeTakesTheStepsThatUseItAlone) {
   EXPECT_FALSE(head->ended());
 }
 
+TEST_F(HeadStepsTest, AMembershipWithoutTheHeadItselfDoesNoHarmToANewStep) {
+  BeginMode(wire::JobMode::kAlloc);
+  head->OnMemberLost(0, "the controller takes it for down");
+  Check();
+  FromClient(1, Open("a", 1, 1));
+  EXPECT_TRUE(Runs(0));
+  FromClient(2, Open("b", 0, 1));
+  EXPECT_EQ(EndOf(2)->refusal, 5);
+}
+
 TEST_F(HeadStepsTest, AStepThatWasReadIsForgotten) {
   BeginMode(wire::JobMode::kAlloc);
   for (std::uint32_t i = 0; i < 100; ++i) {
