@@ -65,6 +65,8 @@ class AttachSession {
   bool Signal(int signal);
   // The job daemon has answered in the present session.
   bool joined() const noexcept { return joined_; }
+  // Output or a notice of the tasks has come.
+  bool has_received() const noexcept { return received_ > 0; }
   bool ended() const noexcept { return end_.has_value(); }
   // A question to the job daemon has been open for a while.
   bool silent() const noexcept { return silent_; }

@@ -263,8 +263,10 @@ void RunSession::OnInterrupt() {
     return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
   }
   const bool again = last_interrupt_ && now - *last_interrupt_ <= kSecondInterrupt;
-  // Of a launch that is under way: the signal would reach those tasks alone that run already.
-  const bool starting = link_open_ && job_ && job_->state == JobState::kStarting;
+  // Of a launch that is under way: the signal would reach those tasks alone that run already. One who sees
+  // output knows that they run, whatever the controller has told so far.
+  const bool starting =
+      link_open_ && job_ && job_->state == JobState::kStarting && !attach_->has_received();
   if (waiting() || starting || again) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
   last_interrupt_ = now;
   if (!attach_->Signal(SIGINT)) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);

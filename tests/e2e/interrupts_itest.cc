@@ -146,7 +146,7 @@ TEST_F(Interrupts, ARunThatAStoppedControllerDoesNotAnswerSaysSoWithCode8) {
 
 TEST_F(Interrupts, AnAttachThatAStoppedControllerDoesNotAnswerSaysSoWithCode8) {
   const Stopped controller(cluster_->Daemon("controller"));
-  const Outcome outcome = Run({"attach", "1"});
+  const Outcome outcome = Run({"job", "attach", "1"});
   EXPECT_EQ(outcome.code, 8) << outcome.Text();
   EXPECT_THAT(outcome.err, HasSubstr("has not answered within 10"));
 }
