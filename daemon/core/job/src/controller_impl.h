@@ -213,7 +213,8 @@ class Controller::Impl {
   // -- snapshots for the scheduler
   ClusterView View() const;
   Placement HeldBy(const Job& job) const;
-  std::vector<PendingJob> PendingJobs() const;
+  // In the order of the queue, as many as a pass looks at. Valid until the next call.
+  const std::vector<PendingJob>& PendingJobs() const;
   std::uint32_t NodesExpected(const Job& job) const;
 
   // -- outlet
@@ -267,6 +268,8 @@ class Controller::Impl {
   std::set<std::pair<JobId, JobId>> links;                          // of active jobs, the lower id first
   std::set<std::pair<Instant, JobId>> alarms;
   StringsPool environments;
+  // Of the last pass: what a job asks never changes, and copying a thousand requests is most of a pass.
+  mutable std::vector<PendingJob> planned_pending;
   // NodesAlone by what is asked: a long queue asks the same few things. Valid for this topology.
   mutable std::map<std::string, std::uint32_t> nodes_alone;
   JobId last_job;

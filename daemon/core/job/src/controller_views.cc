@@ -36,15 +36,20 @@ Placement Controller::Impl::HeldBy(const Job& job) const {
   return held;
 }
 
-std::vector<PendingJob> Controller::Impl::PendingJobs() const {
-  std::vector<PendingJob> out;
-  out.reserve(std::min(pending.size(), options.scheduler.depth));
+const std::vector<PendingJob>& Controller::Impl::PendingJobs() const {
+  std::vector<PendingJob> known = std::exchange(planned_pending, {});
+  planned_pending.reserve(std::min(pending.size(), options.scheduler.depth));
+  auto at = known.begin();
   for (const JobId id : pending) {
-    if (out.size() >= options.scheduler.depth) break;
+    if (planned_pending.size() >= options.scheduler.depth) break;
     if (held.contains(id)) continue;
-    out.push_back({id, RequestOf(Find(id)->record.spec)});
+    while (at != known.end() && at->id < id) ++at;
+    if (at != known.end() && at->id == id)
+      planned_pending.push_back(std::move(*at));
+    else
+      planned_pending.push_back({id, RequestOf(Find(id)->record.spec)});
   }
-  return out;
+  return planned_pending;
 }
 
 std::uint32_t Controller::Impl::NodesExpected(const Job& job) const {
