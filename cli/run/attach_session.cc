@@ -82,13 +82,14 @@ void AttachSession::Connect() {
     wire::StepOpen open = *options_.step;
     open.acked = received_;
     open.wants_stdin = wants_stdin;
-    return link_->Open(target_.job, target_.incarnation, open);
+    link_->Open(target_.job, target_.incarnation, open);
+  } else {
+    wire::AttachOpen open;
+    open.owner = options_.owner;
+    open.acked = received_;
+    open.wants_stdin = wants_stdin;
+    link_->Open(target_.job, target_.incarnation, open);
   }
-  wire::AttachOpen open;
-  open.owner = options_.owner;
-  open.acked = received_;
-  open.wants_stdin = wants_stdin;
-  link_->Open(target_.job, target_.incarnation, open);
   heard_ = false;
   unanswered_ = 0;
   Watch();

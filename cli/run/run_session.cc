@@ -265,8 +265,7 @@ void RunSession::OnInterrupt() {
   const bool again = last_interrupt_ && now - *last_interrupt_ <= kSecondInterrupt;
   // Of a launch that is under way: the signal would reach those tasks alone that run already. One who sees
   // output knows that they run, whatever the controller has told so far.
-  const bool starting =
-      link_open_ && job_ && job_->state == JobState::kStarting && !attach_->has_received();
+  const bool starting = link_open_ && job_ && job_->state == JobState::kStarting && !attach_->has_received();
   if (waiting() || starting || again) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
   last_interrupt_ = now;
   if (!attach_->Signal(SIGINT)) return Cancel("Ctrl-C", Grace::kNo, kInterruptCode);
@@ -413,6 +412,10 @@ void RunSession::OnSessionEnd(const wire::SessionEnd& end) {
 
 void RunSession::OnSessionLost(const Status& why) {
   lost_ = true;
+  if (is_step() && !step_status_ && !final_) {
+    failure_ = why;  // refused before it was taken up: nothing of it runs
+    return Leave(kLauncherCode);
+  }
   if (!final_) Inform(fmt::format("no connection to the output of {}: {}", JobName(), why.message()));
   CheckFinished();
 }
@@ -430,7 +433,8 @@ void RunSession::CheckFinished() {
   if (finishing_ || leaving_) return;
   if (granted_) return;  // the end of its command ends an allocation's
   const bool output_done = end_ || lost_ || !attached_;
-  if (is_step() && end_) return Finish();
+  // The job around it may wait for this very step.
+  if (is_step() && (end_ || lost_)) return Finish();
   if (final_ && output_done) {
     // A job that never started may have a reason that only the stream's status tells.
     if (stream_over_ || job_->started_at_ms != 0) return Finish();

@@ -145,6 +145,22 @@ TEST_F(Steps, AKilledNodeDaemonCostsAStepNothing) {
   EXPECT_EQ(outcome.out, "up\nend\n");
 }
 
+TEST_F(Steps, AStoppedNodeDaemonIsNamedToAStepAndWaitedFor) {
+  Process alloc(
+      Alloc({"-m", "dam", "-n", "1"},
+            "msactl run sh -c 'echo up; while [ ! -e go ]; do sleep 0.02; done; echo end; exit 3'"));
+  ASSERT_TRUE(alloc.ReadUntilText("up")) << alloc.err();
+  const pid_t noded = cluster_->Daemon("noded-dn0");
+  ::kill(noded, SIGSTOP);
+  const bool named = alloc.ReadUntilText("node dn0 does not answer");
+  ::kill(noded, SIGCONT);
+  EXPECT_TRUE(named) << alloc.err();
+  Go();
+  const Outcome outcome = alloc.Wait();
+  EXPECT_EQ(outcome.code, 3) << outcome.Text();
+  EXPECT_THAT(outcome.out, HasSubstr("end"));
+}
+
 TEST_F(Steps, AKilledMsactlEndsItsStepAloneAndTheNextRuns) {
   const Outcome outcome =
       InAlloc({"-m", "dam", "-n", "4"},

@@ -413,6 +413,7 @@ class Head {
   std::vector<StepId> waiting_;  // in order of arrival
   std::uint32_t next_step_ = 0;
   std::map<std::uint64_t, StepId> step_sessions_;
+  bool sessions_possible_ = true;  // the node daemon is there
   // Ends of steps that are forgotten: a session that comes too late must not run its step again.
   std::deque<std::pair<std::string, wire::SessionEnd>> past_;
   pmix::DataStore store_;

@@ -107,6 +107,9 @@ void Head::WithPortJob(std::uint32_t port_owner, std::function<void(JobId, const
       asked.waiting.push_back(std::move(then));
       return;
     }
+  constexpr std::size_t kMost = 64;  // the controller's limit, too
+  if (foreign_.asked_links.size() >= kMost)
+    return then(JobId(), fmt::format("{} foreign ports are looked for already, the limit", kMost));
   const std::uint64_t request = foreign_.next_request++;
   AskedLink& asked = foreign_.asked_links[request];
   asked.port_owner = port_owner;

@@ -299,6 +299,7 @@ void Head::OnControllerLink() {
     AnnounceNames();
   }
   // From now on they can come back.
+  sessions_possible_ = true;
   for (auto& [id, step] : steps_)
     if (id != main_ && !step.hub->has_owner()) ArmAway(step);
   Resend();
@@ -314,6 +315,7 @@ void Head::OnSession(std::uint64_t session, const wire::Frame& frame) {
     if (decoded.ok()) return act(std::move(*decoded));
     outlet_.Log("message of a client: " + decoded.status().message());
     outlet_.EndSession(session);
+    if (own != nullptr) return OnStepSessionOver(session);
     step.hub->Close(session);
   };
   constexpr std::uint16_t kSessionOver = 0x04ff;
@@ -357,6 +359,7 @@ void Head::OnSession(std::uint64_t session, const wire::Frame& frame) {
 }
 
 void Head::OnSessionsLost() {
+  sessions_possible_ = false;
   for (auto& [id, step] : steps_) {
     step.hub->CloseAll();
     outlet_.Cancel(step.away_timer);  // nobody can come back before the node daemon does

@@ -10,6 +10,10 @@ namespace {
 
 // Larger values stay in the job; a port name has 20 to 1,024 bytes.
 constexpr std::size_t kMaxSharedValue = 4096;
+// For an answer of the controller, which its supervisor starts again within a second or two.
+constexpr Millis kNameAnswerWait{10'000};
+// Of the keys of one lookup, together.
+constexpr std::size_t kMaxLookupBytes = 64 << 10;
 // Publishes that wait for the controller: each holds a call of a rank.
 constexpr std::size_t kMaxNameOperations = 4096;
 
@@ -120,6 +124,13 @@ bool Head::AskNames(const StoreCaller& caller, pmix::DataStore::LookupRequest& l
     if (!ParsePortKey(key) && !store_.Has(lookup.caller, key, lookup.range))
       asked.message.keys.push_back(key);
   if (asked.message.keys.empty()) return false;
+  std::size_t bytes = 0;
+  for (const std::string& key : asked.message.keys) bytes += key.size();
+  if (bytes > kMaxLookupBytes) {
+    outlet_.Log(fmt::format("a lookup of {} bytes of names is not asked of other jobs; the limit is {}",
+                            bytes, kMaxLookupBytes));
+    return false;
+  }
   asked.message.request = foreign_.next_request++;
   asked.message.wait = lookup.wait;
   asked.lookup.lookup = lookup.lookup;
@@ -128,6 +139,12 @@ bool Head::AskNames(const StoreCaller& caller, pmix::DataStore::LookupRequest& l
   if (!message.wait) lookups_[asked.lookup.lookup] = caller;
   foreign_.asked_names[message.request] = std::move(asked);
   TellController(message);
+  // A controller that is away does not hold the caller: what this job has itself is the answer then.
+  if (!message.wait)
+    outlet_.After(kNameAnswerWait, [this, request = message.request] {
+      if (foreign_.asked_names.contains(request))
+        OnNameAnswer({request, wire::NameStatus::kNotFound, {}, {}});
+    });
   return !message.wait;
 }
 
@@ -149,6 +166,8 @@ void Head::AnnounceNames() {
   for (const auto& [key, name] : foreign_.shared) all.names.push_back(name);
   for (const auto& [job, other] : foreign_.jobs) all.links.push_back(job);
   TellController(all);
+  // One that is under way may be known to the controller already, and was forgotten by this: once more.
+  if (!foreign_.name_operations.empty()) TellController(foreign_.name_operations.front().message);
 }
 
 void Head::ResendNames() {

@@ -188,6 +188,7 @@ void Head::RetryWaiting() {
     const auto it = spawns_.find(number);
     if (it == spawns_.end()) continue;
     SpawnJob& job = it->second;
+    if (Find(job.ask.proc.nspace) == nullptr) continue;  // its parent is gone, it is about to be dropped
     auto decision = PlaceSpawn(NeedsOf(job), slots_);
     if (!decision.ok() || !decision->fits) continue;
     WithdrawAsk(job);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "msa/job/job_variables.h"
+#include "msa/job/resource_limits.h"
 
 #include "head.h"
 
@@ -53,6 +54,13 @@ void Head::OnStepOpen(std::uint64_t session, wire::StepOpen open) {
     return RefuseSession(session, kFailed,
                          fmt::format("{} steps of job {} run or wait, the limit; wait for some of them",
                                      options_.max_steps, launch_.job));
+  constexpr std::size_t kMaxToken = 64;
+  if (open.token.empty() || open.token.size() > kMaxToken)
+    return RefuseSession(
+        session, kUsage,
+        fmt::format("the token of the step has {} bytes; expected 1 to {}", open.token.size(), kMaxToken));
+  if (const Status limits = CheckLimits(open.limits); !limits.ok())
+    return RefuseSession(session, kUsage, limits.message());
   SlotMap trial = slots_;
   if (const StepDecision decision = PlaceStep(open, launch_.components, trial); !decision.refusal.ok())
     return RefuseSession(session, RefusalOf(decision.refusal.code()), decision.refusal.message());
@@ -238,7 +246,10 @@ void Head::EndOtherSteps(const std::string& text) {
 void Head::OnStepSignal(Step& step, std::int32_t signal) {
   if (signal <= 0 || signal >= NSIG)
     return outlet_.Log(fmt::format("signal {} does not exist; ignored", signal));
-  const bool ends = signal == SIGTERM || signal == SIGKILL;
+  // Of a start that is under way the signal would reach those tasks alone that run already.
+  const Namespace* const own = Find(step.nspace);
+  const bool starting = own != nullptr && own->phase != Phase::kRunning;
+  const bool ends = signal == SIGTERM || signal == SIGKILL || (signal == SIGINT && starting);
   if (step.phase == Step::Phase::kWaiting && ends) {
     RefuseStep(step.id, 128 + SIGTERM, fmt::format("step {} is cancelled", step.id));
     StartWaiting();
@@ -252,7 +263,7 @@ void Head::OnStepSignal(Step& step, std::int32_t signal) {
   for (const std::string& nspace : all) {
     if (signal == SIGKILL)
       KillNamespace(nspace);
-    else if (signal != SIGTERM)
+    else if (!ends)
       TellAll(NamespaceSignal{nspace, signal});
   }
 }
@@ -268,6 +279,8 @@ void Head::OnStepSessionOver(std::uint64_t session) {
 // Its msactl has gone, or lost its node daemon: it is given a while to come back.
 void Head::ArmAway(Step& step) {
   outlet_.Cancel(step.away_timer);
+  step.away_timer = {};
+  if (!sessions_possible_) return;  // OnControllerLink arms it
   step.away_timer = outlet_.After(options_.step_owner_wait, [this, id = step.id] {
     const auto it = steps_.find(id);
     if (it == steps_.end()) return;

@@ -306,6 +306,26 @@ TEST_F(HeadConnect, AControllerThatWasStartedAnewHearsOfNamesAndLinks) {
   EXPECT_EQ(all[0].links, std::vector<JobId>{JobId(9)});
 }
 
+TEST_F(HeadConnect, APublishUnderWayIsToldOnceMoreAfterAllNames) {
+  BeginRunning({0, 1});
+  From(0, Publish({kOwn, 0}, "ocean", pmix::Persistence::kApp), 1);
+  controller.clear();
+  FromController(wire::MembersChanged{Epoch(1), launch.members, {}});
+  const auto told = ToldController<wire::NamePublish>();
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].change, wire::NameChange::kAll);
+  EXPECT_EQ(told[1].change, wire::NameChange::kPublish);
+}
+
+TEST_F(HeadConnect, ALookupIsAnsweredThoughTheControllerIsAway) {
+  BeginRunning({0, 1});
+  From(0, Lookup({kOwn, 0}, "ocean", false), 1);
+  EXPECT_FALSE(Answer(0, 1));
+  Advance(Millis(11'000));
+  ASSERT_TRUE(Answer(0, 1));
+  EXPECT_EQ(Answer(0, 1)->status, pmix::kPmixErrNotFound);
+}
+
 TEST_F(HeadConnect, ANameOfAnotherJobIsRefused) {
   BeginRunning({0, 1});
   From(0, Publish({kOwn, 0}, "ocean", pmix::Persistence::kApp), 1);

@@ -267,6 +267,52 @@ TEST_F(HeadStepsTest, ARestartOfTheNodeDaemonKeepsTheStepAndItsOutput) {
   EXPECT_TRUE(ToldClient<wire::StepStatus>(2).back().running);
 }
 
+TEST_F(HeadStepsTest, AStepThatEndsWhileTheNodeDaemonIsAwayIsReadAfterwards) {
+  BeginMode(wire::JobMode::kAlloc);
+  FromClient(1, Open("a", 1, 1));
+  Run(0, 1, 1);
+  head->OnSessionsLost();
+  From(1, TaskOutput{Nspace(0), Rank(0), wire::Stream::kOut, "last words"});
+  EndAll(0, 1, 1, 3);
+  Advance(Millis(60'000));
+  head->OnControllerLink();
+  FromClient(2, Open("a", 1, 1));
+  ASSERT_EQ(ToldClient<wire::Output>(2).size(), 1u);
+  EXPECT_EQ(ToldClient<wire::Output>(2)[0].data, "last words");
+  EXPECT_EQ(EndOf(2)->exit_code, 3);
+}
+
+TEST_F(HeadStepsTest, OneInterruptEndsAStepThatIsStillStarting) {
+  BeginMode(wire::JobMode::kAlloc);
+  FromClient(1, Open("a", 1, 4));
+  Ready(Nspace(0));
+  FromClient(1, wire::ClientSignal{SIGINT});
+  const auto signals = Told<NamespaceSignal>(1);
+  ASSERT_FALSE(signals.empty());
+  EXPECT_EQ(signals[0].signal, SIGTERM);
+  EXPECT_TRUE(signals[0].ending);
+}
+
+TEST_F(HeadStepsTest, ATokenOrALimitThatCannotBeIsRefused) {
+  BeginMode(wire::JobMode::kAlloc);
+  FromClient(1, Open(std::string(65, 'x'), 1, 1));
+  EXPECT_EQ(EndOf(1)->refusal, 2);
+  wire::StepOpen limits = Open("a", 1, 1);
+  limits.limits = {{1000, 1, 1}};
+  FromClient(2, limits);
+  EXPECT_EQ(EndOf(2)->refusal, 2);
+}
+
+TEST_F(HeadStepsTest, AMalformedFrameOfItsClientIsItsEnd) {
+  BeginMode(wire::JobMode::kAlloc);
+  FromClient(1, Open("a", 1, 1));
+  Run(0, 1, 1);
+  head->OnSession(1, {wire::ClientSignal::kType, 0, 1, "x"});
+  Check();
+  Advance(Millis(2'100));
+  EXPECT_FALSE(Told<NamespaceSignal>(1).empty());
+}
+
 TEST_F(HeadStepsTest, SigkillOfItsClientEndsAStepAndAWaitingOne) {
   BeginMode(wire::JobMode::kAlloc);
   FromClient(1, Open("a", 1, 4));
