@@ -187,9 +187,13 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
 
   Status TakeFromJobd(const NodeSession& session, v1::FromJobd in) {
     MSA_ASSIGN_OR_RETURN(node_control::FromJobd from, node_control::FromProto(std::move(in)));
-    MSA_ASSIGN_OR_RETURN(const std::vector<wire::Frame> frames,
-                         node_control::Unbundle(std::move(from.frame)));
-    for (const wire::Frame& frame : frames) {
+    const Result<std::vector<wire::Frame>> frames = node_control::Unbundle(std::move(from.frame));
+    if (!frames.ok()) {
+      spdlog::warn("job={} node={} messages of its job daemon dropped: {}", from.job, session.node,
+                   frames.status().ToString());
+      return Status::Ok();
+    }
+    for (const wire::Frame& frame : *frames) {
       Result<JobdMessage> message = DecodeJobdMessage(frame.type, frame.payload);
       if (!message.ok()) {
         // The node relays unread: it is not to blame, and its other jobs go on.

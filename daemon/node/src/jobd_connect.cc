@@ -185,6 +185,13 @@ void JobdManager::OnFrame(std::uint64_t seq, wire::Frame frame) {
     return;
   }
   if (frame.id != 0) return handlers_.on_session_frame(jobd.record.key(), std::move(frame));
+  // The job daemon is its user's: what it may not send, or at that length, does not leave this node.
+  constexpr std::size_t kMostBytes = std::size_t{8} << 20;
+  if (frame.type < 0x0301 || frame.type > 0x03fe || frame.payload.size() > kMostBytes) {
+    spdlog::warn("job {}: a message of type {:#06x} and {} bytes of its job daemon is dropped",
+                 jobd.record.job, frame.type, frame.payload.size());
+    return;
+  }
   if (frame.type == wire::JobExit::kType) jobd.job_ended = true;
   handlers_.on_report(jobd.record.key(), std::move(frame));
 }

@@ -188,10 +188,15 @@ void NodeDaemon::OnReport(const JobKey& key, wire::Frame frame) {
   reports_.Add(key, frame);
   if (!controller_->connected()) return;
   if (unsent_.empty()) loop_.Post([this] { FlushReports(); });
-  // Far below what one message may hold.
+  // Together far below what one message of gRPC may hold.
   constexpr std::size_t kMaxBundled = 64;
-  if (unsent_.empty() || unsent_.back().first != key || unsent_.back().second.size() >= kMaxBundled)
+  constexpr std::size_t kMaxBundledBytes = std::size_t{1} << 20;
+  if (unsent_.empty() || unsent_.back().first != key || unsent_.back().second.size() >= kMaxBundled ||
+      unsent_bytes_ + frame.payload.size() > kMaxBundledBytes) {
     unsent_.emplace_back(key, std::vector<wire::Frame>());
+    unsent_bytes_ = 0;
+  }
+  unsent_bytes_ += frame.payload.size();
   unsent_.back().second.push_back(std::move(frame));
 }
 

@@ -62,6 +62,7 @@ class NodeDaemon {
   JobdManager jobds_;
   SessionRelay sessions_;
   ReportLog reports_;
+  std::size_t unsent_bytes_ = 0;                                     // of the last
   std::vector<std::pair<JobKey, std::vector<wire::Frame>>> unsent_;  // in order; neighbours of a job are one
   std::unique_ptr<ControllerSession> controller_;
   Millis heartbeat_interval_{1000};

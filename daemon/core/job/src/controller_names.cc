@@ -12,8 +12,8 @@ namespace {
 // A port of a namespace that nobody has reported: its head's report may be on its way. Asked again after
 // 2 s (HeadOptions::resend).
 constexpr Millis kUnknownPortWait{1000};
-// Links asked for and not answered: one for each foreign port in use.
-constexpr std::size_t kMaxLinkAsks = 1024;
+// Links asked for and not answered, of one job: one for each foreign port in use.
+constexpr std::ptrdiff_t kMaxLinkAsks = 64;
 
 bool HasNamespace(const JobRecord& record, std::uint32_t port_owner) {
   if (PortOwnerOf(fmt::format("msa.{}.{}.0", record.id, record.incarnation)) == port_owner) return true;
@@ -95,7 +95,9 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::LinkAsk& m)
         return refuse(fmt::format("job {}, which opened the port, has ended", old));
     }
   }
-  if (!link_asks.contains(id) && link_asks.size() >= kMaxLinkAsks)
+  const auto first = link_asks.lower_bound({job.record.id, 0});
+  const auto behind = link_asks.lower_bound({JobId(job.record.id.value + 1), 0});
+  if (!link_asks.contains(id) && std::distance(first, behind) >= kMaxLinkAsks)
     return refuse(fmt::format("{} links are being made already, the limit", kMaxLinkAsks));
   LinkTicket& ticket = link_asks.try_emplace(id, LinkTicket{JobId(), now}).first->second;
   if (owner == nullptr) {

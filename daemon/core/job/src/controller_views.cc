@@ -54,11 +54,16 @@ const std::vector<PendingJob>& Controller::Impl::PendingJobs() const {
 
 std::uint32_t Controller::Impl::NodesExpected(const Job& job) const {
   if (job.planned_nodes != 0) return job.planned_nodes;
-  constexpr std::size_t kMaxKnown = 1000;
+  // A search over all nodes each; who lists more shapes than these sees the least that they need.
+  constexpr std::size_t kMaxKnown = 64;
   const JobRequest request = RequestOf(job.record.spec);
   std::string key = request.oversubscribe ? "shared" : "";
   for (const ComponentRequest& component : request.components) key += wire::Encode(component);
-  if (nodes_alone.size() >= kMaxKnown) nodes_alone.clear();
+  if (nodes_alone.size() >= kMaxKnown && !nodes_alone.contains(key)) {
+    std::uint32_t least = 0;
+    for (const ComponentRequest& component : request.components) least += component.min_nodes;
+    return least;
+  }
   const auto [it, fresh] = nodes_alone.try_emplace(std::move(key));
   if (fresh) it->second = NodesAlone(request, topology);
   return it->second;
