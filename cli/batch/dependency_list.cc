@@ -84,12 +84,14 @@ Result<DependencyList> ParseDependencies(std::string_view text) {
   for (std::string_view rest = text;;) {
     const std::size_t end = rest.find(out.any ? '?' : ',');
     MSA_RETURN_IF_ERROR(AddPart(rest.substr(0, end), &out.dependencies));
-    if (out.dependencies.size() > kMaxDependencies)
-      return Error(Code::kInvalidArgument, "more than {} dependencies; depend on fewer jobs",
-                   kMaxDependencies);
-    if (end == std::string_view::npos) return out;
+    if (end == std::string_view::npos) break;
     rest.remove_prefix(end + 1);
   }
+  if (out.dependencies.size() > kMaxDependencies)
+    return Error(Code::kInvalidArgument,
+                 "{} dependencies, at most {} are possible; let a job in between depend on some of them",
+                 out.dependencies.size(), kMaxDependencies);
+  return out;
 }
 
 }  // namespace msa::cli

@@ -320,7 +320,12 @@ void AddCall(JobWide& wide, SubmitDraft& draft) {
     };
   };
   wide.Value({.name = "wrap", .value_name = "COMMAND", .help = "a command line instead of a script"},
-             only_here(&draft.wrap));
+             [wrap = only_here(&draft.wrap)](std::string_view value) -> Status {
+               if (value.find_first_not_of(" \t\n") == std::string_view::npos)
+                 return Error(Code::kInvalidArgument, "'{}' holds no command; name one, or leave it out",
+                              value);
+               return wrap(value);
+             });
   wide.Value({.name = "from",
               .value_name = "FILE",
               .help = "queue a job for each line of FILE ('-': standard input): options and program of "

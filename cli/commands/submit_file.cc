@@ -50,6 +50,14 @@ Result<JobSpec> ParseLine(std::vector<std::string> words, const RunSurroundings&
   MSA_ASSIGN_OR_RETURN(RunRequest request, ParseRun(words, surroundings));
   if (request.help_asked)
     return Status(Code::kInvalidArgument, "--help is not for a line of a file; see 'msactl run --help'");
+  bool groups = false;
+  for (const auto& list : request.het_groups) groups = groups || !list.empty();
+  if (request.job.value != 0 || request.overlap || groups)
+    return Error(Code::kInvalidArgument,
+                 "{} is for a step inside a job, and each line is a job of its own; leave it out",
+                 groups            ? "--het-group"
+                 : request.overlap ? "--overlap"
+                                   : "--job");
   if (!request.dir.empty())
     return Error(Code::kInvalidArgument, "--dir {} belongs to 'msactl submit', for all lines; put it there",
                  request.dir);
@@ -90,10 +98,8 @@ Result<Lines> ParseLines(const std::string& text, const std::string& name) {
 }
 
 // "5-80,82"
-std::string Ranges(const std::map<std::size_t, JobId>& jobs) {
+std::string Ranges(std::vector<std::uint64_t> ids) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
-  std::vector<std::uint64_t> ids;
-  for (const auto& [index, id] : jobs) ids.push_back(id.value);
   std::sort(ids.begin(), ids.end());
   for (const std::uint64_t id : ids) {
     if (!ranges.empty() && ranges.back().second + 1 == id)
@@ -110,8 +116,10 @@ std::string Ranges(const std::map<std::size_t, JobId>& jobs) {
 
 std::string Summary(const std::map<std::size_t, JobId>& jobs) {
   if (jobs.empty()) return "no job was submitted";
+  std::vector<std::uint64_t> ids;
+  for (const auto& [index, id] : jobs) ids.push_back(id.value);
   return fmt::format("submitted {} job{} (id{} {})", jobs.size(), jobs.size() == 1 ? "" : "s",
-                     jobs.size() == 1 ? "" : "s", Ranges(jobs));
+                     jobs.size() == 1 ? "" : "s", Ranges(std::move(ids)));
 }
 
 Status PrintJobs(const std::map<std::size_t, JobId>& jobs, bool parsable) {
@@ -149,8 +157,11 @@ Result<int> SubmitFile(const SubmitFileOptions& options) {
   if (!refused.empty()) {
     const auto& [index, why] = *refused.begin();
     const auto before = static_cast<std::size_t>(std::distance(jobs.begin(), jobs.lower_bound(index)));
-    told = Error(why.code(), "{}:{}: {}; {}, {} of them from lines before it", name, lines.number[index],
-                 why.message(), of, before);
+    std::vector<std::uint64_t> left;
+    for (std::size_t i = 0; i < lines.number.size(); ++i)
+      if (!jobs.contains(i)) left.push_back(lines.number[i]);
+    told = Error(why.code(), "{}:{}: {}; {}, {} of them from lines before it; not submitted: line{} {}", name,
+                 lines.number[index], why.message(), of, before, left.size() == 1 ? "" : "s", Ranges(left));
   } else {
     told = Status(sent.code(), fmt::format("{}; {}", sent.message(), of));
   }

@@ -48,9 +48,10 @@ std::vector<Candidate> SignalNames() {
   return out;
 }
 
+// Of jobs that have ended: `history` alone asks for states.
 std::vector<Candidate> StateNames() {
   std::vector<Candidate> out;
-  for (auto state = wire::JobState::kPending; state <= wire::JobState::kNodeFail;
+  for (auto state = wire::JobState::kCompleted; state <= wire::JobState::kNodeFail;
        state = static_cast<wire::JobState>(static_cast<int>(state) + 1))
     out.push_back({std::string(StateName(state)), ""});
   return out;

@@ -120,7 +120,7 @@ static int Call(const struct msa_spawn_call* call, const struct msa_plan* plan, 
 
 static const char kNotReached[] =
     "permitted, but its processes could not be started or ended before they had connected; the step's stderr "
-    "says why";
+    "says why, or nothing if they exited with code 0 without MPI_Init";
 
 // Errors come back here first, so that all parents have failed before anyone's handler ends the job.
 static int Start(const struct msa_spawn_call* call, const struct msa_plan* plan,
