@@ -143,7 +143,9 @@ TEST(JobdMpich, MpiCommSpawnFailsAtOnce) {
   // Debian's MPICH refuses by itself, before it asks anybody.
   JobdHarness job(TwoModules());
   job.Run({.apps = {Mpich({"spawn", "2", "1"}, 2)}, .rank_node = {"cn0", "bn0"}});
-  EXPECT_EQ(job.exit->exit_code, 7) << job.Notices();
+  // The program's own 7, or the last byte of the code with which the other rank's MPICH aborts at that
+  // moment.
+  EXPECT_THAT(job.exit->exit_code, ::testing::AnyOf(7, 15)) << job.Notices();
   EXPECT_THAT(job.AllOut(), HasSubstr("spawn failed"));
 }
 
