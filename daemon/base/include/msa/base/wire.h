@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "msa/base/ids.h"
@@ -52,9 +53,16 @@ struct IsStrong : std::false_type {};
 template <class G, class R>
 struct IsStrong<Strong<G, R>> : std::true_type {};
 
-class Encoder {
+// How a struct inside another lies: as its fields (messages), or behind its length in bytes as u32 (records
+// that outlive a build: fields may be appended to any struct, and a reader passes over those it does not
+// know).
+enum class Nesting { kFields, kLength };
+
+template <Nesting kNesting>
+class BasicEncoder {
  public:
-  explicit Encoder(std::string& out) : out_(out) {}
+  using Encodes = void;  // it only reads
+  explicit BasicEncoder(std::string& out) : out_(out) {}
   template <class... Ts>
   void operator()(Ts&... fields) {
     (Put(fields), ...);
@@ -90,29 +98,39 @@ class Encoder {
     } else if constexpr (IsOptional<T>::value) {
       PutInt<std::uint8_t>(v ? 1 : 0);
       if (v) Put(*v);
-    } else {
+    } else if constexpr (kNesting == Nesting::kFields) {
       v.Fields(*this);
+    } else {
+      const std::size_t begin = out_.size();
+      PutInt<std::uint32_t>(0);
+      v.Fields(*this);
+      const std::size_t length = out_.size() - begin - sizeof(std::uint32_t);
+      for (std::size_t i = 0; i < sizeof(std::uint32_t); ++i)
+        out_[begin + i] = static_cast<char>(length >> (8 * i) & 0xff);
     }
   }
   std::string& out_;
 };
+using Encoder = BasicEncoder<Nesting::kFields>;
 
 // Never reads past its input, never allocates more than a small multiple of it; ok() turns false at the first
 // fault and stays so.
-class Decoder {
+template <Nesting kNesting>
+class BasicDecoder {
  public:
-  explicit Decoder(std::string_view in) : in_(in) {}
+  explicit BasicDecoder(std::string_view in) : in_(in) {}
   template <class... Ts>
   void operator()(Ts&... fields) {
     (GetField(fields), ...);
   }
   bool ok() const noexcept { return ok_; }
+  bool at_end() const noexcept { return in_.empty(); }
 
  private:
   template <class T>
   void GetField(T& v) {
     // Appended by a newer sender: an older one simply ends here.
-    if (depth_ == 0 && ok_ && in_.empty()) return;
+    if ((depth_ == 0 || kNesting == Nesting::kLength) && ok_ && in_.empty()) return;
     Get(v);
   }
   template <class I>
@@ -149,14 +167,7 @@ class Decoder {
       GetInt(ms);
       if (ok_) v = Instant(Millis(ms));
     } else if constexpr (std::is_same_v<T, std::string>) {
-      std::uint32_t n = 0;
-      GetInt(n);
-      if (!ok_ || n > in_.size()) {
-        ok_ = false;
-        return;
-      }
-      v.assign(in_.data(), n);
-      in_.remove_prefix(n);
+      v = Take();
     } else if constexpr (IsVector<T>::value) {
       std::uint32_t n = 0;
       GetInt(n);
@@ -176,16 +187,34 @@ class Decoder {
         Get(v.emplace());
       else
         v.reset();
-    } else {
+    } else if constexpr (kNesting == Nesting::kFields) {
       ++depth_;
       v.Fields(*this);
       --depth_;
+    } else {
+      const std::string_view whole = Take();
+      const std::string_view rest = std::exchange(in_, whole);
+      if (ok_) v.Fields(*this);
+      in_ = rest;
     }
+  }
+  // As many bytes as a length in front of them says.
+  std::string_view Take() {
+    std::uint32_t n = 0;
+    GetInt(n);
+    if (!ok_ || n > in_.size()) {
+      ok_ = false;
+      return {};
+    }
+    const std::string_view bytes = in_.substr(0, n);
+    in_.remove_prefix(n);
+    return bytes;
   }
   std::string_view in_;
   int depth_ = 0;
   bool ok_ = true;
 };
+using Decoder = BasicDecoder<Nesting::kFields>;
 
 // The payload of a message.
 template <class M>

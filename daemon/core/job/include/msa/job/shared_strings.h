@@ -57,7 +57,7 @@ class SharedStrings {
   // On the wire it is the list.
   template <class A>
   void Fields(A& a) {
-    if constexpr (std::is_same_v<A, wire::Encoder> || requires { typename A::Encodes; }) {
+    if constexpr (requires { typename A::Encodes; }) {
       a(const_cast<List&>(list()));  // encoders only read
     } else {
       List own;
