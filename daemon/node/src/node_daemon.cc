@@ -91,7 +91,7 @@ Status NodeDaemon::Start() {
   handlers.on_quit_job = [this](const node_control::QuitJob& command) { OnQuitJob(command); };
   handlers.on_disconnected = [this](const Status& why) {
     loop_.Cancel(heartbeat_timer_);
-    unsent_.clear();  // told again with the rest
+    unsent_.Clear();  // told again with the rest
     spdlog::warn("controller at {}: {}; connecting again", options_.controller, why.message());
   };
   handlers.on_refused = [this](const Status& why, Millis retry) {
@@ -140,7 +140,7 @@ void NodeDaemon::OnRegistered(node_control::Registered registered) {
   heartbeat_interval_ = std::clamp(registered.heartbeat_interval, Millis(10), Millis(60'000));
   spdlog::info("registered with system '{}' at {}, heartbeat every {} ms", registered.system_name,
                options_.controller, heartbeat_interval_.count());
-  unsent_.clear();
+  unsent_.Clear();
   std::set<JobKey> keep;
   for (const node_control::JobdState& state : registered.keep) keep.insert({state.job, state.incarnation});
   for (const node_control::JobdState& state : jobds_.States()) {
@@ -188,20 +188,11 @@ void NodeDaemon::OnReport(const JobKey& key, wire::Frame frame) {
   reports_.Add(key, frame);
   if (!controller_->connected()) return;
   if (unsent_.empty()) loop_.Post([this] { FlushReports(); });
-  // Together far below what one message of gRPC may hold.
-  constexpr std::size_t kMaxBundled = 64;
-  constexpr std::size_t kMaxBundledBytes = std::size_t{1} << 20;
-  if (unsent_.empty() || unsent_.back().first != key || unsent_.back().second.size() >= kMaxBundled ||
-      unsent_bytes_ + frame.payload.size() > kMaxBundledBytes) {
-    unsent_.emplace_back(key, std::vector<wire::Frame>());
-    unsent_bytes_ = 0;
-  }
-  unsent_bytes_ += frame.payload.size();
-  unsent_.back().second.push_back(std::move(frame));
+  unsent_.Add(key, std::move(frame));
 }
 
 void NodeDaemon::FlushReports() {
-  for (auto& [key, frames] : std::exchange(unsent_, {}))
+  for (auto& [key, frames] : unsent_.Take())
     if (controller_->connected())
       (void)controller_->Send(
           node_control::FromJobd{key.job, key.incarnation, node_control::Bundle(std::move(frames))});

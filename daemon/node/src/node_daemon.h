@@ -14,6 +14,7 @@
 #include "jobd_manager.h"
 #include "report_log.h"
 #include "session_relay.h"
+#include "unsent_reports.h"
 
 namespace msa::node {
 
@@ -62,8 +63,7 @@ class NodeDaemon {
   JobdManager jobds_;
   SessionRelay sessions_;
   ReportLog reports_;
-  std::size_t unsent_bytes_ = 0;                                     // of the last
-  std::vector<std::pair<JobKey, std::vector<wire::Frame>>> unsent_;  // in order; neighbours of a job are one
+  UnsentReports unsent_;
   std::unique_ptr<ControllerSession> controller_;
   Millis heartbeat_interval_{1000};
   TimerId heartbeat_timer_{};
