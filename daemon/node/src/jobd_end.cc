@@ -205,11 +205,14 @@ void JobdManager::FinishEnd(std::uint64_t seq, GoneJob gone, int rounds_left) {
 }
 
 void JobdManager::KillStrays(Millis left) {
-  zygote_.Drain();
-  std::set<pid_t> spare{zygote_.pid()};
-  for (const auto& [seq, jobd] : jobds_)
-    if (jobd->is_child && jobd->phase != Phase::kEnded) spare.insert(jobd->process.pid);
-  const int killed = KillStrayChildren(spare);
+  const int killed = KillStrayChildren([this](pid_t pid) {
+    // A job daemon is reported before it becomes our child: all that were listed are known after this.
+    zygote_.Drain();
+    return pid == zygote_.pid() || std::any_of(jobds_.begin(), jobds_.end(), [&](const auto& entry) {
+             const Jobd& jobd = *entry.second;
+             return jobd.is_child && jobd.phase != Phase::kEnded && jobd.process.pid == pid;
+           });
+  });
   OnChildSignal();
   // Once more after the last that was found: its own children come to us when it is reaped.
   if (killed > 0 && left > kStrayRound)

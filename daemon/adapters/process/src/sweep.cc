@@ -147,11 +147,11 @@ void AwaitEnds(const std::vector<UniqueFd>& dying, SteadyTime until) {
 
 }  // namespace
 
-int KillStrayChildren(const std::set<pid_t>& spare) {
+int KillStrayChildren(const std::function<bool(pid_t)>& spared) {
   int killed = 0;
   for (const auto& [pid, entry] : ListProcesses()) {
     // A child keeps its number until it is reaped: no other process can be hit.
-    if (entry.parent != ::getpid() || spare.contains(pid) || entry.state == 'Z') continue;
+    if (entry.parent != ::getpid() || entry.state == 'Z' || spared(pid)) continue;
     if (::kill(pid, SIGKILL) == 0) ++killed;
   }
   return killed;

@@ -111,11 +111,11 @@ TEST_F(SweepTest, KillsStrayChildrenAndSparesThoseNamed) {
   Task("(env -i /bin/sh -c 'echo $$ > stray; exec /bin/sleep 1000' &); exit 0");
   const pid_t stray = Pid("stray");
   EXPECT_TRUE(Eventually(Millis(5000), [&] {
-    KillStrayChildren({spared});
+    KillStrayChildren([&](pid_t pid) { return pid == spared; });
     return Dead(stray);
   }));
   EXPECT_FALSE(Dead(spared));
-  EXPECT_EQ(KillStrayChildren({}), 1);
+  EXPECT_EQ(KillStrayChildren([](pid_t) { return false; }), 1);
   EXPECT_TRUE(Eventually(Millis(5000), [&] { return Dead(spared); }));
 }
 

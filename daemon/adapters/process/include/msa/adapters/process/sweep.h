@@ -2,7 +2,7 @@
 
 #include <sys/types.h>
 
-#include <set>
+#include <functional>
 #include <string>
 
 #include "msa/base/ids.h"
@@ -18,9 +18,10 @@ int SweepLeftovers(const std::string& job_socket, Millis limit);
 // The same for any "NAME=value" in the environment at exec.
 int SweepEnvironment(const std::string& entry, Millis limit);
 
-// SIGKILL to every living child of this process that is not in `spare`: what was reparented to it as a
-// subreaper. Call it again until it returns 0, since the children of a stray come next; and reap. Returns how
-// many were killed. The caller's thread must be the one that starts children.
-int KillStrayChildren(const std::set<pid_t>& spare);
+// SIGKILL to every living child of this process that is not spared: what was reparented to it as a subreaper.
+// `spared` is asked for each after all were listed. Call it again until it returns 0, since the children of a
+// stray come next; and reap. Returns how many were killed. The caller's thread must be the one that starts
+// children.
+int KillStrayChildren(const std::function<bool(pid_t)>& spared);
 
 }  // namespace msa
