@@ -1,6 +1,7 @@
 #include "client/bulk_submitter.h"
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -17,6 +18,10 @@ namespace {
 
 // Connections in a row that bring no answer.
 constexpr int kFruitlessRounds = 10;
+// So long a connection may last: as `run` waits for its first answer, and 20 ms a job, of which a thousand a
+// second are taken otherwise.
+constexpr Millis kPatience{10'000};
+constexpr Millis kPatiencePerJob{20};
 
 class BulkSubmitter {
  public:
@@ -33,6 +38,7 @@ class BulkSubmitter {
       status = Round(std::move(socket));
       if (!status.ok() && status.code() != Code::kUnavailable) return status;
       if (NextToSend(0) == submissions_.size()) return Status::Ok();
+      if (timed_out_ && answers_ == before) return status;
       if (answers_ > before) fruitless = -1;
     }
     return status.ok() ? Status(Code::kUnavailable, "the controller takes the jobs and does not answer")
@@ -44,15 +50,19 @@ class BulkSubmitter {
 
   Status Round(UniqueFd socket) {
     const auto stub = v1::JobService::NewStub(OpenChannel(std::move(socket)));
-    grpc::ClientContext context;
-    const std::unique_ptr<Stream> stream = stub->SubmitMany(&context);
     std::vector<std::size_t> due;
     for (std::size_t i = NextToSend(0); i < submissions_.size(); i = NextToSend(i + 1)) due.push_back(i);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience +
+                         kPatiencePerJob * static_cast<std::int64_t>(due.size()));
+    const std::unique_ptr<Stream> stream = stub->SubmitMany(&context);
     std::thread writer([this, &stream, &due] { Write(*stream, due); });
     v1::SubmitReply reply;
     while (stream->Read(&reply)) Take(reply);
     writer.join();
-    return ToStatus(stream->Finish(), "the controller");
+    const grpc::Status status = stream->Finish();
+    timed_out_ = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    return ToStatus(status, "the controller");
   }
 
   // The first from `index` on that is to be sent (again).
@@ -91,6 +101,7 @@ class BulkSubmitter {
   std::vector<char> sent_;                                   // the writer's while it runs
   std::vector<bool> answered_;
   std::size_t answers_ = 0;
+  bool timed_out_ = false;  // the last connection
   std::atomic<bool> refused_ = false;
 };
 

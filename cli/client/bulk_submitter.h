@@ -23,8 +23,8 @@ using SubmitAnswer = std::function<void(std::size_t index, const Result<JobId>& 
 // Submits all over one stream and returns after the last answer; answers come in any order, on this thread.
 // Once one is refused no further one is sent; those under way are answered. A controller that goes away
 // meanwhile is waited for, and gets again what was not answered: the tokens see to it that nothing is
-// submitted twice. kUnavailable: it did not come back; errors of ConnectController. What was answered before
-// counts.
+// submitted twice. kUnavailable: it did not come back, or is there and does not answer; errors of
+// ConnectController. What was answered before counts.
 Status SubmitAll(const Endpoint& endpoint, const std::vector<Submission>& submissions,
                  const SubmitAnswer& answer);
 

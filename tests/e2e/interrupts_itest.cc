@@ -144,6 +144,16 @@ TEST_F(Interrupts, ARunThatAStoppedControllerDoesNotAnswerSaysSoWithCode8) {
   EXPECT_LT(outcome.wall, 30s);
 }
 
+TEST_F(Interrupts, AFileOfSubmissionsThatAStoppedControllerDoesNotAnswerSaysSoWithCode8) {
+  const Stopped controller(cluster_->Daemon("controller"));
+  Command command = cluster_->Msactl({"submit", "--from", "-"});
+  command.input = "-o none true\n";
+  const Outcome outcome = support::RunCommand(command);
+  EXPECT_EQ(outcome.code, 8) << outcome.Text();
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("does not answer"), HasSubstr("0 of 1 jobs were submitted")));
+  EXPECT_LT(outcome.wall, 30s);
+}
+
 TEST_F(Interrupts, AnAttachThatAStoppedControllerDoesNotAnswerSaysSoWithCode8) {
   const Stopped controller(cluster_->Daemon("controller"));
   const Outcome outcome = Run({"job", "attach", "1"});
