@@ -131,6 +131,7 @@ TEST_F(Completing, KnowsSubmissionsAndOffersNothingThatIsIgnored) {
   EXPECT_EQ(also_, Also::kFiles);
   EXPECT_THAT(Complete({"job", "history", "--s"}), ElementsAre("--since", "--state"));
   EXPECT_THAT(Complete({"job", "history", "--state", "FAI"}), ElementsAre("FAILED"));
+  EXPECT_THAT(Complete({"job", "history", "--state", "RUN"}), IsEmpty());
 }
 
 TEST_F(Completing, AsksTheSystemThatTheLineNames) {

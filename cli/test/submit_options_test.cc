@@ -50,6 +50,8 @@ TEST(SubmitCall, FindsTheScriptItsArgumentsAndTheComponents) {
 TEST(SubmitCall, AScriptAndAWrappedCommandExcludeEachOther) {
   EXPECT_EQ(ReadSubmitCall({"--wrap", "hostname"})->wrap, "hostname");
   EXPECT_THAT(ReadSubmitCall({"--wrap", "hostname", "job.sh"}).status().message(), HasSubstr("job.sh"));
+  for (const char* empty : {"", " "})
+    EXPECT_THAT(ReadSubmitCall({"--wrap", empty}).status().message(), HasSubstr("holds no command"));
   EXPECT_THAT(WrapScript("hostname"), AllOf(testing::StartsWith("#!/bin/sh\n"), HasSubstr("hostname\n")));
 }
 

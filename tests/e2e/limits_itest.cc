@@ -150,6 +150,15 @@ TEST(OtherUsers, RootIsToldToRunAsTheOwnerOfTheSystem) {
   }
   EXPECT_EQ((*cluster)->Run({"run", "true"}).code, 0) << "its owner";
   EXPECT_EQ((*cluster)->Query({"job", "list", "-a"})["items"].list().size(), 1u) << "nothing was queued";
+
+  // Nor does root get a step in a job of the owner: it is refused, not left waiting for the job's end.
+  ASSERT_EQ((*cluster)->Run({"job", "alloc", "--no-shell", "-n", "1"}).code, 0);
+  Command step = (*cluster)->Msactl({"run", "--job", "2", "true"});
+  step.uid = 0;
+  step.timeout = 20s;
+  const Outcome refused = support::RunCommand(step);
+  EXPECT_EQ(refused.code, 4) << refused.Text();
+  EXPECT_EQ((*cluster)->Run({"job", "cancel", "--now", "2"}).code, 0);
 }
 
 TEST(DaemonsByHand, LeaveADirectoryThatIsThereAsItIs) {

@@ -67,9 +67,11 @@ TEST_F(SubmitFile, ALineThatIsWrongIsNamedBeforeAnythingIsSent) {
     const char* line;
     const char* text;
   };
-  for (const Case& c : {Case{"-n zero ./a", "--ntasks"}, Case{"-n 1 ./a 'x", "not closed"},
-                        Case{"-n 1", "no program"}, Case{"./a > out", "'>'"},
-                        Case{"--dir /tmp/else ./a", "--dir /tmp/else"}, Case{"-I ./a", "--immediate"}}) {
+  for (const Case& c :
+       {Case{"-n zero ./a", "--ntasks"}, Case{"-n 1 ./a 'x", "not closed"}, Case{"-n 1", "no program"},
+        Case{"./a > out", "'>'"}, Case{"--dir /tmp/else ./a", "--dir /tmp/else"},
+        Case{"-I ./a", "--immediate"}, Case{"--job 3 ./a", "--job is for a step"},
+        Case{"--overlap ./a", "--overlap is for"}, Case{"--het-group 0 ./a", "--het-group is for"}}) {
     const Outcome outcome = Submit("-o none true\n# comment\n" + std::string(c.line) + "\n-o none true\n");
     EXPECT_EQ(outcome.code, 2) << outcome.Text();
     EXPECT_THAT(outcome.err,

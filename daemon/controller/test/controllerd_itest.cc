@@ -12,6 +12,7 @@
 
 #include "controller_process.h"
 #include "fake_node.h"
+#include "submit_request.h"
 
 namespace msa {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using test::ControllerProcess;
 using test::Eventually;
 using test::FakeNode;
+using test::Request;
 
 constexpr Millis kLimit{10000};
 
@@ -40,19 +42,6 @@ class ControllerdTest : public ::testing::Test {
   void Restart(const test::ControllerSettings& settings = {}) {
     controller_.Kill();
     Start(settings);
-  }
-
-  static v1::SubmitRequest Request(const std::string& token) {
-    v1::SubmitRequest request;
-    request.set_submit_token(token);
-    auto& spec = *request.mutable_spec();
-    spec.set_cwd("/");
-    spec.add_env("PATH=/bin");
-    auto& component = *spec.add_components();
-    component.set_module("cluster");
-    component.set_ntasks(1);
-    component.add_argv("true");
-    return request;
   }
 
   grpc::Status Submit(const v1::SubmitRequest& request, std::uint64_t* id = nullptr) {

@@ -14,6 +14,7 @@
 
 #include "controller_process.h"
 #include "fake_node.h"
+#include "submit_request.h"
 
 namespace msa {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 using test::ControllerProcess;
 using test::Eventually;
 using test::FakeNode;
+using test::Request;
 
 constexpr Millis kLimit{20000};
 
@@ -43,18 +45,6 @@ class SubmitManyTest : public ::testing::Test {
     Start(settings);
   }
 
-  static v1::SubmitRequest Request(const std::string& token) {
-    v1::SubmitRequest request;
-    request.set_submit_token(token);
-    auto& spec = *request.mutable_spec();
-    spec.set_cwd("/");
-    spec.add_env("PATH=/bin");
-    auto& component = *spec.add_components();
-    component.set_module("cluster");
-    component.set_ntasks(1);
-    component.add_argv("true");
-    return request;
-  }
   static std::vector<v1::SubmitRequest> Requests(int count, const std::string& prefix) {
     std::vector<v1::SubmitRequest> out;
     for (int i = 0; i < count; ++i) out.push_back(Request(prefix + std::to_string(i)));

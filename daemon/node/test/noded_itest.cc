@@ -321,6 +321,18 @@ TEST_F(NodedTest, RunsAJobAsItsUserWhenItRunsAsRoot) {
   EXPECT_TRUE(Eventually(kLimit, [&] { return ReadTail(dir_ + "/user", 100) == "65534\n65534\nend\n"; }));
 }
 
+TEST_F(NodedTest, WhatAJobDaemonMayNotSendStaysOnItsNodeAndCostsNoSession) {
+  StartNoded();
+  ASSERT_TRUE(WarmReaches(2)) << Log();
+  StartJob(7);
+  ASSERT_TRUE(Started()) << Log();
+  ToJobd(7, wire::SignalJob{SIGHUP});
+  ASSERT_TRUE(Eventually(kLimit, [&] { return controller_->Got(wire::GrantRelease::kType); })) << Log();
+  EXPECT_EQ(controller_->from_jobd().size(), 2U) << "the start and the release";
+  EXPECT_EQ(controller_->registrations(), 1U) << Log();
+  EXPECT_THAT(Log(), HasSubstr("is dropped"));
+}
+
 TEST_F(NodedTest, SweepsEverythingOfAJobDaemonThatDied) {
   StartNoded();
   ASSERT_TRUE(WarmReaches(2)) << Log();

@@ -3,8 +3,8 @@
 // the job's task):
 //   ignore-quit   does not leave when told to
 // The environment's TEST_JOBD makes it fail from the start: "fail" (text on stderr, code 1), "mute" (never
-// connects), "no-zygote" (ends where it should fork others). SignalJob 10: end the job (exit record,
-// JobExit); 12: die by SIGKILL; 15: exit with code 3; 14: record, then die.
+// connects), "no-zygote" (ends where it should fork others). SignalJob 1: send what a job daemon may not; 10:
+// end the job (exit record, JobExit); 12: die by SIGKILL; 15: exit with code 3; 14: record, then die.
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,16 @@ class TestJobd {
       std::fprintf(stderr, "%s\n", task.status().message().c_str());
   }
 
+  // A bundle that is cut short, a message for the controller's other side, an endless one; then a proper one.
+  void Misbehave() {
+    channel_->Send(wire::Pack(0x03ff, 0, "cut"));
+    channel_->Send(wire::Pack(wire::CancelJob::kType, 0, {}));
+    channel_->Send(wire::Pack(wire::NamespaceReport::kType, 0, std::string(std::size_t{9} << 20, 'x')));
+    channel_->SendMessage(wire::GrantRelease{GrantId(5)});
+  }
+
   void OnSignal(int signal) {
+    if (signal == SIGHUP) Misbehave();
     if (signal == SIGUSR1 || signal == SIGALRM) {
       ended_ = true;
       wire::JobExit exit;

@@ -210,6 +210,19 @@ TEST_F(HeadPlanTest, TheEndOfTheAskersNamespaceEndsThePlan) {
   EXPECT_EQ(ToldController<wire::GrantWithdraw>().size(), 1u);
 }
 
+TEST_F(HeadPlanTest, ASpawnThatFitsOnlyWhenItsParentIsGoneIsNotStarted) {
+  BeginRunning({0});
+  From(0, Plan({4}, "bn"), 5);
+  SpawnRequest plain;
+  plain.proc = {"msa.7.1.0", 0};
+  plain.apps = {{{"./child"}, {}, "", 3, {}, {}}};
+  From(0, plain, 11);  // 1 slot is left: it waits for a loan
+  ASSERT_EQ(ToldController<wire::GrantAsk>().size(), 1u);
+  End(0, 0, 0);
+  EXPECT_TRUE(head->ended());
+  EXPECT_THAT(Told<NamespaceStart>(1), IsEmpty());
+}
+
 TEST_F(HeadPlanTest, ChildrenAreEndedWhenTheirTimeIsOver) {
   BeginRunning({0});
   PlanRequest plan = Plan({1}, "bn");

@@ -123,6 +123,18 @@ TEST_F(ControllerNames, APortThatNobodyKnowsIsRefusedWhenItsReportCannotBeOnItsW
   EXPECT_EQ(Told<wire::LinkAnswer>(client).at(0).reason, "no running job of this user has opened the port");
 }
 
+TEST_F(ControllerNames, AJobThatAsksForTooManyLinksIsRefusedAndNoOther) {
+  const JobId server = Run();
+  const JobId greedy = Run();
+  const JobId client = Run();
+  for (std::uint64_t request = 1; request <= 65; ++request)
+    h.FromHead(greedy, wire::LinkAsk{request, 1234, kSecret});
+  ASSERT_EQ(Told<wire::LinkAnswer>(greedy).size(), 1u);
+  EXPECT_EQ(Told<wire::LinkAnswer>(greedy)[0].reason, "64 links are being made already, the limit");
+  Offer(client, server);
+  EXPECT_EQ(Told<wire::LinkOffer>(server).size(), 1u);
+}
+
 TEST_F(ControllerNames, TheOtherSideOfALinkHearsOfAJobsEnd) {
   const JobId server = Run();
   const JobId client = Run();

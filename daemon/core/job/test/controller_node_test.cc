@@ -94,5 +94,20 @@ TEST(ExpectedNodes, AreThoseOfThePlanAndOfTheWholeSystemBeforeIt) {
   EXPECT_EQ(nodes(h.MustSubmit(Harness::Spec("booster", 12))), 2u);
 }
 
+TEST(ExpectedNodes, AreTheLeastForJobsOfMoreShapesThanAreSearchedFor) {
+  Harness h;
+  h.RegisterAll();
+  h.On(event::Drain{.caller = kRoot, .nodes = {"bn0", "bn1"}, .reason = "fan", .reply = 1});
+  h.TakeReply();
+  std::vector<std::uint32_t> nodes;
+  for (std::uint64_t i = 1; i <= 65; ++i) {
+    JobSpec spec = Harness::Spec("booster", 12);
+    spec.components[0].resources.memory = Bytes(i);
+    nodes.push_back(h.controller().GetJob(h.MustSubmit(std::move(spec)))->expected_nodes);
+  }
+  EXPECT_EQ(nodes[63], 2u);
+  EXPECT_EQ(nodes[64], 1u);
+}
+
 }  // namespace
 }  // namespace msa
