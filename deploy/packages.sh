@@ -5,7 +5,7 @@ build_packages=(
   cmake ninja-build g++ gcc pkg-config
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libc-ares-dev libre2-dev
   libssl-dev zlib1g-dev libsystemd-dev
-  libpmix-dev libhwloc-dev libsqlite3-dev
+  libpmix-dev libhwloc-dev libsqlite3-dev libfabric-dev libxxhash-dev
   libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libexpected-dev
   scdoc
   libopenmpi-dev

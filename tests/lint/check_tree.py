@@ -35,11 +35,11 @@ LAYERS = [
     (r"daemon/adapters/", [r"daemon/(base|core|adapters)/"]),
     (r"daemon/controller/", [r"daemon/(base|core|adapters|controller)/"]),
     (r"daemon/node/", [r"daemon/(base|core|adapters|node)/"]),
-    (r"cli/", [r"daemon/(base|core|adapters)/", r"cli/"]),
+    (r"cli/", [r"daemon/(base|core|adapters)/", r"cli/", r"nam-emulator/client/"]),
     (r"pmix-server/mpi/", [r"daemon/base/", r"pmix-server/mpi/", r"nam-emulator/client/"]),
     (r"pmix-server/", [r"daemon/(base|core|adapters)/", r"pmix-server/", r"nam-emulator/client/"]),
     (r"slurm-plugins/", [r"daemon/base/", r"slurm-plugins/"]),
-    (r"nam-emulator/client/", [r"daemon/base/", r"nam-emulator/client/"]),
+    (r"nam-emulator/(client|fabric|shm)/", [r"daemon/base/", r"nam-emulator/(client|fabric|shm)/"]),
     (r"nam-emulator/", [r"daemon/(base|core|adapters)/", r"nam-emulator/"]),
 ]
 

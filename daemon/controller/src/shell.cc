@@ -334,6 +334,8 @@ void Shell::Do(const effect::WakeAt& effect) {
   ArmTick();
 }
 
+void Shell::Do(const effect::SendToNamd&) {}
+void Shell::Do(const effect::NamReply&) {}
 void Shell::Do(const effect::Log& effect) { spdlog::info("{}", effect.text); }
 
 // --------------------------------------------------------------------------------------------------- timers

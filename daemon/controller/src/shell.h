@@ -138,12 +138,18 @@ class Shell {
   void Do(const effect::Reply& effect);
   void Do(const effect::WakeAt& effect);
   void Do(const effect::Log& effect);
+  void Do(const effect::SendToNamd& effect);
+  void Do(const effect::NamReply& effect);
   // The store's part was done before.
   void Do(const effect::PutJob&) {}
   void Do(const effect::DeleteJob&) {}
   void Do(const effect::PutNode&) {}
   void Do(const effect::PutGrant&) {}
   void Do(const effect::DeleteGrant&) {}
+  void Do(const nam_effect::PutRegion&) {}
+  void Do(const nam_effect::DeleteRegion&) {}
+  void Do(const nam_effect::PutLease&) {}
+  void Do(const nam_effect::DeleteLease&) {}
 
   EventLoop& loop_;
   Controller& controller_;

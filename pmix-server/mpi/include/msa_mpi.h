@@ -13,6 +13,7 @@ extern "C" {
 #define MSA_INFO_NODES "msa_nodes" /* how many nodes the processes spread over */
 #define MSA_INFO_PPN "msa_ppn"     /* most processes a node */
 #define MSA_INFO_WAIT "msa_wait"   /* how long to wait for nodes: "90" (s), "5m", "1h30m"; default "0" */
+#define MSA_INFO_NAM "msa_nam"     /* "64M": network attached memory for the job, beyond what it has */
 #define MSA_INFO_TIME "msa_time"   /* how long the children may run; default: as the job */
 
 /* The offload interface of DEEP. Starts the calling program, with its arguments, in `hosts` *

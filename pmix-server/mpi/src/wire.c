@@ -4,7 +4,7 @@
 #include <string.h>
 
 const char* const msa_keys[kMsaKeys] = {"arch", "soft",      "host",    "wdir",     "path",
-                                        "file", "msa_nodes", "msa_ppn", "msa_wait", "msa_time"};
+                                        "file", "msa_nodes", "msa_ppn", "msa_wait", "msa_time", "msa_nam"};
 
 // --------------------------------------------------------------------------------------------- writing
 

@@ -7,7 +7,7 @@
 
 enum {
   kMsaHeaderBytes = 16,
-  kMsaProtocolVersion = 2,
+  kMsaProtocolVersion = 3,
   kMsaHello = 0x0601,
   kMsaWelcome = 0x0602,
   kMsaSpawnAsk = 0x0603,
@@ -23,7 +23,7 @@ enum {
 enum { kMsaRefusedNot = 0, kMsaRefusedSpawn = 1, kMsaRefusedInfoValue = 2 };
 
 // The info keys of a command, in the message's order.
-enum { kMsaKeys = 10 };
+enum { kMsaKeys = 11 };
 extern const char* const msa_keys[kMsaKeys];  // "arch", "soft", "host", ...
 
 struct msa_command {

@@ -1,7 +1,7 @@
 #pragma once
 // The state behind Controller and the functions that change it, by concern: controller_jobs.cc (queue, start,
 // end), controller_launch.cc, controller_dependencies.cc, controller_nodes.cc, controller_grants.cc and
-// controller_grant_views.cc, controller_names.cc, controller_restore.cc, controller_views.cc.
+// controller_grant_views.cc, controller_names.cc, controller_nam.cc, controller_restore.cc, controller_views.cc.
 
 #include <deque>
 #include <list>
@@ -98,6 +98,11 @@ class Controller::Impl {
   void Handle(event::ReleaseGrant& e);
   void Handle(event::Drain& e);
   void Handle(event::Resume& e);
+  void Handle(event::NamCall& e);
+  void Handle(event::NamCallEnded& e);
+  void Handle(event::NamdUp& e);
+  void Handle(event::NamdLost& e);
+  void Handle(event::FromNamd& e);
 
   // -- messages of job daemons; `node` is where they came from
   void OnMessage(Job& job, const std::string& node, wire::JobStarted& m);
@@ -111,6 +116,9 @@ class Controller::Impl {
   void OnMessage(Job& job, const std::string& node, wire::NameLookup& m);
   void OnMessage(Job& job, const std::string& node, wire::LinkAsk& m);
   void OnMessage(Job& job, const std::string& node, wire::LinkReady& m);
+  void OnMessage(Job& job, const std::string& node, wire::NamFromTask& m);
+  void OnMessage(Job& job, const std::string& node, wire::NamTaskGone& m);
+  void OnMessage(Job& job, const std::string& node, wire::NamAllotmentAsk& m);
 
   // -- dependencies and begin times
   // kNotFound: a job that was never submitted.

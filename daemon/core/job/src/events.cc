@@ -5,10 +5,10 @@
 namespace msa {
 namespace {
 
-template <class M>
-Result<JobdMessage> DecodeAs(std::string_view payload) {
+template <class Any, class M>
+Result<Any> DecodeAs(std::string_view payload) {
   MSA_ASSIGN_OR_RETURN(M message, wire::Decode<M>(payload));
-  return JobdMessage(std::move(message));
+  return Any(std::move(message));
 }
 
 }  // namespace
@@ -16,30 +16,52 @@ Result<JobdMessage> DecodeAs(std::string_view payload) {
 Result<JobdMessage> DecodeJobdMessage(std::uint16_t type, std::string_view payload) {
   switch (type) {
     case wire::JobStarted::kType:
-      return DecodeAs<wire::JobStarted>(payload);
+      return DecodeAs<JobdMessage, wire::JobStarted>(payload);
     case wire::NamespaceReport::kType:
-      return DecodeAs<wire::NamespaceReport>(payload);
+      return DecodeAs<JobdMessage, wire::NamespaceReport>(payload);
     case wire::GrantAsk::kType:
-      return DecodeAs<wire::GrantAsk>(payload);
+      return DecodeAs<JobdMessage, wire::GrantAsk>(payload);
     case wire::GrantRelease::kType:
-      return DecodeAs<wire::GrantRelease>(payload);
+      return DecodeAs<JobdMessage, wire::GrantRelease>(payload);
     case wire::GrantWithdraw::kType:
-      return DecodeAs<wire::GrantWithdraw>(payload);
+      return DecodeAs<JobdMessage, wire::GrantWithdraw>(payload);
     case wire::JobExit::kType:
-      return DecodeAs<wire::JobExit>(payload);
+      return DecodeAs<JobdMessage, wire::JobExit>(payload);
     case wire::MemberFailed::kType:
-      return DecodeAs<wire::MemberFailed>(payload);
+      return DecodeAs<JobdMessage, wire::MemberFailed>(payload);
     case wire::NamePublish::kType:
-      return DecodeAs<wire::NamePublish>(payload);
+      return DecodeAs<JobdMessage, wire::NamePublish>(payload);
     case wire::NameLookup::kType:
-      return DecodeAs<wire::NameLookup>(payload);
+      return DecodeAs<JobdMessage, wire::NameLookup>(payload);
     case wire::LinkAsk::kType:
-      return DecodeAs<wire::LinkAsk>(payload);
+      return DecodeAs<JobdMessage, wire::LinkAsk>(payload);
     case wire::LinkReady::kType:
-      return DecodeAs<wire::LinkReady>(payload);
+      return DecodeAs<JobdMessage, wire::LinkReady>(payload);
+    case wire::NamFromTask::kType:
+      return DecodeAs<JobdMessage, wire::NamFromTask>(payload);
+    case wire::NamTaskGone::kType:
+      return DecodeAs<JobdMessage, wire::NamTaskGone>(payload);
+    case wire::NamAllotmentAsk::kType:
+      return DecodeAs<JobdMessage, wire::NamAllotmentAsk>(payload);
     default:
       return Error(Code::kInvalidArgument,
                    "message type 0x{:04x} is none that a job daemon sends to the controller", type);
+  }
+}
+
+Result<NamdMessage> DecodeNamdMessage(std::uint16_t type, std::string_view payload) {
+  switch (type) {
+    case wire::NamExtentDone::kType:
+      return DecodeAs<NamdMessage, wire::NamExtentDone>(payload);
+    case wire::NamExtentDamaged::kType:
+      return DecodeAs<NamdMessage, wire::NamExtentDamaged>(payload);
+    case wire::NamFromLocal::kType:
+      return DecodeAs<NamdMessage, wire::NamFromLocal>(payload);
+    case wire::NamLocalGone::kType:
+      return DecodeAs<NamdMessage, wire::NamLocalGone>(payload);
+    default:
+      return Error(Code::kInvalidArgument,
+                   "message type 0x{:04x} is none that a namd sends to the controller", type);
   }
 }
 

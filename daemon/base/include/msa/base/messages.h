@@ -6,10 +6,11 @@
 //   0x01xx  job daemon <-> its node daemon, on this connection only
 //   0x02xx  controller -> job daemon (through the node daemon)
 //   0x03xx  job daemon -> controller (through the node daemon)
-//           0x0207-0x020a and 0x0308-0x030b: connect_messages.h
+//           0x0207-0x020a and 0x0308-0x030b: connect_messages.h; 0x020c, 0x020d, 0x0310-0x0312: nam_relay.h
 //   0x04xx  msactl <-> head job daemon (through the node daemon's Attach stream)
 //   0x05xx  job daemon <-> job daemon (pmix-server)
 //   0x06xx  task <-> its job daemon over MSA_JOB_SOCKET
+//   0x07xx, 0x08xx, 0x09xx  network attached memory: nam_messages.h
 
 #include <cstdint>
 #include <string>
@@ -17,12 +18,13 @@
 
 #include "msa/base/connect_messages.h"
 #include "msa/base/ids.h"
+#include "msa/base/nam_relay.h"
 #include "msa/base/step_spec.h"
 
 namespace msa::wire {
 
 // Raised when a change is not covered by "fields are only appended". Both sides of a connection must agree.
-inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
 
 // ------------------------------------------------------------------------------- 0x01xx job daemon <-> node
 // daemon

@@ -54,10 +54,12 @@ struct SpawnCommand {
   std::string msa_ppn;               // most processes a node
   std::string msa_wait;              // "90", "5m", "1h30m", "10ms"; how long to wait for nodes
   std::string msa_time;              // likewise; how long the children may run; 0 or empty: as the job
+  std::string msa_nam;               // "64M": network attached memory beyond the job's allotment
   std::vector<std::string> unknown;  // further keys that begin with "msa_": named in a warning, once a job
   template <class A>
   void Fields(A& a) {
-    a(program, maxprocs, arch, soft, host, wdir, path, file, msa_nodes, msa_ppn, msa_wait, msa_time, unknown);
+    a(program, maxprocs, arch, soft, host, wdir, path, file, msa_nodes, msa_ppn, msa_wait, msa_time, msa_nam,
+      unknown);
   }
 };
 

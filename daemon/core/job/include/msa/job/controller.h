@@ -9,9 +9,11 @@
 // disk), or exit.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "msa/base/ids.h"
@@ -35,6 +37,10 @@ struct ControllerOptions {
   std::size_t keep_ended = 10000;
   std::uint32_t operator_uid = 0;  // besides root: the controller's own user
   SchedulerOptions scheduler;
+  std::uint64_t nam_system = 0;  // random, of this system's store: whose extents a namd holds
+  std::string nam_key;           // 32 random bytes: what leases are signed with
+  // HMAC-SHA256 of `lease` under nam_key. The same arguments give the same result.
+  std::function<std::string(std::string_view lease)> sign_lease;
 };
 
 enum class NodeState : std::uint8_t { kUnknown = 0, kUp = 1, kDown = 2 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "msa/job/records.h"
+#include "msa/nam/nam_book.h"
 
 namespace msa {
 
@@ -18,9 +19,10 @@ using ReplyTag = std::uint64_t;
 using SessionId = std::uint64_t;
 
 // A message of a job daemon, decoded.
-using JobdMessage = std::variant<wire::JobStarted, wire::NamespaceReport, wire::GrantAsk, wire::GrantRelease,
-                                 wire::GrantWithdraw, wire::JobExit, wire::MemberFailed, wire::NamePublish,
-                                 wire::NameLookup, wire::LinkAsk, wire::LinkReady>;
+using JobdMessage =
+    std::variant<wire::JobStarted, wire::NamespaceReport, wire::GrantAsk, wire::GrantRelease,
+                 wire::GrantWithdraw, wire::JobExit, wire::MemberFailed, wire::NamePublish, wire::NameLookup,
+                 wire::LinkAsk, wire::LinkReady, wire::NamFromTask, wire::NamTaskGone, wire::NamAllotmentAsk>;
 // kInvalidArgument: a type that no job daemon sends to the controller, or a malformed payload.
 Result<JobdMessage> DecodeJobdMessage(std::uint16_t type, std::string_view payload);
 
@@ -43,6 +45,12 @@ struct JobdInfo {
   bool is_head = false;
   bool ended = false;
 };
+
+// A message of a namd, decoded; NamdHello is event::NamdUp.
+using NamdMessage =
+    std::variant<wire::NamExtentDone, wire::NamExtentDamaged, wire::NamFromLocal, wire::NamLocalGone>;
+// kInvalidArgument: a type that no namd sends, or a malformed payload.
+Result<NamdMessage> DecodeNamdMessage(std::uint16_t type, std::string_view payload);
 
 namespace event {
 
@@ -97,6 +105,7 @@ struct FromJobd {
   JobId job;
   Incarnation incarnation;
   JobdMessage message;
+  RegionUuid random;  // fresh, of NamFromTask
 };
 struct JobdGone {
   std::string node;
@@ -146,12 +155,44 @@ struct Resume {
   ReplyTag reply = 0;
 };
 
+// ---- network attached memory (msa/nam/nam_book.h)
+// Of an rpc; answered by effect::NamReply.
+struct NamCall {
+  NamCaller caller;
+  NamRequest request;
+  RegionUuid random;  // fresh
+  ReplyTag reply = 0;
+};
+// The rpc that held leases as NamHolder::call has ended.
+struct NamCallEnded {
+  std::uint64_t call = 0;
+};
+// namd of `node` said hello through the node daemon's session.
+struct NamdUp {
+  std::string node;
+  SessionId session = 0;
+  wire::NamdHello hello;
+};
+// It broke its connection to the node daemon. The loss of the node's session means the same.
+struct NamdLost {
+  std::string node;
+  SessionId session = 0;
+  std::string reason;
+};
+struct FromNamd {
+  std::string node;
+  SessionId session = 0;
+  NamdMessage message;
+  RegionUuid random;  // fresh, of NamFromLocal
+};
+
 }  // namespace event
 
 using Event = std::variant<event::Submit, event::SchedulePass, event::OwnerAttached, event::OwnerLost,
                            event::NodeRegistered, event::NodeHeartbeat, event::NodeLost, event::Tick,
                            event::FromJobd, event::JobdGone, event::Cancel, event::SignalJob,
-                           event::ReleaseGrant, event::Drain, event::Resume>;
+                           event::ReleaseGrant, event::Drain, event::Resume, event::NamCall,
+                           event::NamCallEnded, event::NamdUp, event::NamdLost, event::FromNamd>;
 
 namespace effect {
 
@@ -227,11 +268,28 @@ struct Log {
   std::string text;
 };
 
+// nam_effect::PutRegion, DeleteRegion, PutLease, DeleteLease: to be committed with the others.
+
+// To the namd of a node, after the commit. NamdQuit ends its session.
+struct SendToNamd {
+  std::string node;
+  std::uint16_t type = 0;  // 0x09xx
+  std::string payload;
+};
+// Answer to NamCall. Leases are signed.
+struct NamReply {
+  ReplyTag tag = 0;
+  Status status;
+  NamReplyBody body;
+};
+
 }  // namespace effect
 
-using Effect = std::variant<effect::PutJob, effect::DeleteJob, effect::PutNode, effect::PutGrant,
-                            effect::DeleteGrant, effect::SendStartJob, effect::SendToJobd,
-                            effect::SendQuitJob, effect::Registered, effect::CloseSession, effect::JobChanged,
-                            effect::NeedSchedulePass, effect::Reply, effect::WakeAt, effect::Log>;
+using Effect =
+    std::variant<effect::PutJob, effect::DeleteJob, effect::PutNode, effect::PutGrant, effect::DeleteGrant,
+                 effect::SendStartJob, effect::SendToJobd, effect::SendQuitJob, effect::Registered,
+                 effect::CloseSession, effect::JobChanged, effect::NeedSchedulePass, effect::Reply,
+                 effect::WakeAt, effect::Log, nam_effect::PutRegion, nam_effect::DeleteRegion,
+                 nam_effect::PutLease, nam_effect::DeleteLease, effect::SendToNamd, effect::NamReply>;
 
 }  // namespace msa

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "msa/base/messages.h"
+#include "msa/base/nam_region.h"
 #include "msa/base/status.h"
 #include "msa/job/shared_strings.h"
 #include "msa/scheduler/request.h"
@@ -76,11 +77,13 @@ struct JobSpec {
   bool dependency_any = false;       // one of them is enough ('?' between them)
   bool kill_on_invalid_dep = false;  // cancelled when they can never be met; else it waits and says so
   std::int64_t begin_at_ms = 0;      // not before, Unix milliseconds; 0: at once
+  Bytes nam;                         // --nam: allotment of network attached memory, reserved; 0: none
+  std::vector<wire::NamRegionBinding> nam_regions;  // --nam-region
   template <class A>
   void Fields(A& a) {
     a(name, components, env, cwd, time_limit_s, stdio, kill_policy, no_bind, immediate_s, oversubscribe,
       on_child_failure, no_mpi_library, limits, mode, script, script_args, dependencies, dependency_any,
-      kill_on_invalid_dep, begin_at_ms);
+      kill_on_invalid_dep, begin_at_ms, nam, nam_regions);
   }
 };
 

@@ -10,6 +10,7 @@
 #include "msa/base/clock.h"
 #include "msa/base/messages.h"
 #include "msa/job/job_spec.h"
+#include "msa/nam/records.h"
 #include "msa/scheduler/scheduler.h"
 
 namespace msa {
@@ -123,6 +124,7 @@ struct StoredState {
   std::vector<GrantRecord> grants;
   JobId last_job;  // highest id ever given, also of jobs that were pruned
   GrantId last_grant;
+  StoredNam nam;
 };
 
 }  // namespace msa

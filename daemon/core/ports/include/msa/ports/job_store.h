@@ -11,8 +11,9 @@
 namespace msa {
 
 // One change of the store; the effects of the same names.
-using StoreChange =
-    std::variant<effect::PutJob, effect::DeleteJob, effect::PutNode, effect::PutGrant, effect::DeleteGrant>;
+using StoreChange = std::variant<effect::PutJob, effect::DeleteJob, effect::PutNode, effect::PutGrant,
+                                 effect::DeleteGrant, nam_effect::PutRegion, nam_effect::DeleteRegion,
+                                 nam_effect::PutLease, nam_effect::DeleteLease>;
 
 // Where the controller's state outlives the process. One writer, one thread at a time.
 class JobStore {

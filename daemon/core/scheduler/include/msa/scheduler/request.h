@@ -42,6 +42,7 @@ struct JobRequest {
   std::vector<ComponentRequest> components;
   std::optional<Millis> time_limit;  // nullopt: none; the scheduler takes it as endless
   bool oversubscribe = false;  // tasks need no core of their own: one core a node and component is enough
+  Bytes nam;                   // of the system's network attached memory, while the job runs
 };
 
 // Fills module (by its name), node counts, tasks and cpus_per_task in as srun does: no nodes: as many as the

@@ -34,6 +34,7 @@ struct RunningJob {
   JobId id;
   Instant expected_end = kNever;  // start + time limit; kNever: no limit
   Placement held;                 // grants included
+  Bytes nam;                      // its allotment
 };
 
 struct ClusterView {
@@ -41,6 +42,7 @@ struct ClusterView {
   // By node index. False: down, drained or not reporting; nothing new starts there, what runs there stays.
   std::vector<bool> usable;
   std::vector<RunningJob> running;
+  Bytes nam_capacity;  // of the NAM nodes that are there, less what regions outside running jobs take
 };
 
 struct PendingJob {

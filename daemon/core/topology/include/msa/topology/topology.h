@@ -36,6 +36,10 @@ struct SystemTopology {
   std::string system_name;
   std::vector<Module> modules;  // in file order; the first is the default module
   std::vector<NodeSpec> nodes;  // in file order, nodes of a module in a row or not
+  // Table [nam] of the topology file; 0: not given. See NamPolicy (msa/nam/nam_book.h).
+  Bytes nam_user_quota;
+  Bytes nam_job_quota;
+  Bytes nam_job_default;
 
   // Indices are valid as long as the vectors are not changed. nullopt/nullptr: no such thing.
   const Module* FindModule(ModuleId id) const;

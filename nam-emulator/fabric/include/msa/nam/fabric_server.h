@@ -1,0 +1,47 @@
+#pragma once
+// namd's side of the fabric: one endpoint, remote access to registered memory, and requests that namd
+// answers. One progress thread of its own, which sleeps when nothing comes.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "msa/base/ids.h"
+#include "msa/base/status.h"
+#include "msa/base/wire.h"
+
+namespace msa::nam {
+
+struct FabricServerOptions {
+  std::string provider;    // libfabric's name; empty: the best that is there (verbs, cxi, else tcp;ofi_rxm)
+  std::string host;        // address or interface to listen on; empty: all
+  std::uint16_t port = 0;  // 0: any. The one in use is in address()
+};
+
+// A registered piece of memory, as a client must name it.
+struct FabricKey {
+  std::uint64_t key = 0;   // random
+  std::uint64_t base = 0;  // added to an offset (FI_MR_VIRT_ADDR), else 0
+};
+
+class FabricServer {
+ public:
+  // On the progress thread: answers a request (0x08xx, id) of the endpoint `from` (its fi_getname bytes; what
+  // the transport says, not what the message claims, where the provider tells it). Must not block.
+  using Handler = std::function<wire::Frame(const std::string& from, wire::Frame request)>;
+
+  // kUnavailable: no provider of that name, or none at all; says which there are.
+  static Result<std::unique_ptr<FabricServer>> Start(FabricServerOptions options, Handler handler);
+  virtual ~FabricServer() = default;
+
+  virtual const std::string& provider() const = 0;
+  virtual const std::string& address() const = 0;  // fi_getname
+
+  enum class Access { kRead, kReadWrite };
+  // Any thread. The memory must stay until Unregister has returned; from then on the key is refused.
+  virtual Result<FabricKey> Register(void* base, Bytes bytes, Access access) = 0;
+  virtual void Unregister(std::uint64_t key) = 0;
+};
+
+}  // namespace msa::nam

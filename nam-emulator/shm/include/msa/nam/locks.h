@@ -1,0 +1,31 @@
+#pragma once
+// Passive-target locks in shared memory, with an owner. Async-signal-safe, no system call, no allocation. Any
+// thread; one owner number is used by one process, whose threads agree among themselves.
+//
+// Correct for any interleaving of owners, deaths included: a taker says who it is before it counts (Dekker's
+// pattern, sequentially consistent), and FreeLocksOf undoes whatever a dead owner had begun.
+
+#include <cstdint>
+
+#include "msa/nam/layout.h"
+
+namespace msa::nam {
+
+enum class LockMode : std::uint8_t { kNone = 0, kShared = 1, kExclusive = 2 };
+
+// Takes it if nobody is in the way. An owner takes one lock of a segment at a time; kNone frees what it
+// holds, and does no harm if it holds nothing. False: another owner is in the way; nothing is left behind,
+// but an exclusive claim keeps new shared ones out while it is repeated (see ClaimExclusive).
+bool TryLock(SegmentLock& lock, LockMode mode, std::uint32_t owner, std::uint32_t highest_owner) noexcept;
+
+// Exclusive in two steps, so that a stream of readers does not starve a writer: true once the claim stands
+// (no new shared lock is given), then Drained() until the readers have gone. Unlock gives a claim up.
+bool ClaimExclusive(SegmentLock& lock, std::uint32_t owner) noexcept;
+bool Drained(const SegmentLock& lock, std::uint32_t owner, std::uint32_t highest_owner) noexcept;
+
+void Unlock(SegmentLock& lock, LockMode mode, std::uint32_t owner) noexcept;
+
+// The owner is gone for good: whatever it held or had begun is free.
+void FreeLocksOf(SegmentLock& lock, std::uint32_t owner) noexcept;
+
+}  // namespace msa::nam
