@@ -1,3 +1,4 @@
+#pragma once
 /* libmsanam: regions of network attached memory. C11 and C++; link with -lmsanam (pkg-config msanam).
  *
  * A region is memory that outlives processes: segments of bytes, a name, an owner, rights. It is reached
@@ -22,8 +23,6 @@
  * against all others of the same type, whichever transport each takes, of all processes and jobs. Order: a
  * put is visible to others when it has returned, or, if non-blocking, when its request is complete or
  *   flushed. */
-#ifndef MSA_NAM_H
-#define MSA_NAM_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -233,5 +232,4 @@ int msa_nam_unlock(msa_nam_region_t region, uint32_t segment);
 
 #ifdef __cplusplus
 }
-#endif
 #endif

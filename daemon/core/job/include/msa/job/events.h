@@ -1,6 +1,6 @@
 #pragma once
-// What goes into the controller's state machine and what comes out. `reply` tags are the shell's own; each
-// event with one is answered by exactly one Reply effect.
+// What goes into the controller's state machine; what comes out stands in effects.h. `reply` tags are the
+// shell's own; each event with one is answered by exactly one Reply effect.
 
 #include <cstdint>
 #include <memory>
@@ -9,14 +9,11 @@
 #include <variant>
 #include <vector>
 
+#include "msa/job/effects.h"
 #include "msa/job/records.h"
 #include "msa/nam/nam_book.h"
 
 namespace msa {
-
-using ReplyTag = std::uint64_t;
-// Numbers the sessions of all nodes; a newer one replaces an older one of the same node.
-using SessionId = std::uint64_t;
 
 // A message of a job daemon, decoded.
 using JobdMessage =
@@ -36,14 +33,6 @@ struct NodeFacts {
   std::uint32_t gpus = 0;
   std::string cpu_model;
   Bytes nam;
-};
-
-struct JobdInfo {
-  JobId job;
-  Incarnation incarnation;
-  std::uint32_t member_index = 0;
-  bool is_head = false;
-  bool ended = false;
 };
 
 // A message of a namd, decoded; NamdHello is event::NamdUp.
@@ -193,103 +182,5 @@ using Event = std::variant<event::Submit, event::SchedulePass, event::OwnerAttac
                            event::FromJobd, event::JobdGone, event::Cancel, event::SignalJob,
                            event::ReleaseGrant, event::Drain, event::Resume, event::NamCall,
                            event::NamCallEnded, event::NamdUp, event::NamdLost, event::FromNamd>;
-
-namespace effect {
-
-// To be committed first, all of one On() in one transaction, in the order given.
-struct PutJob {
-  JobRecord record;
-};
-struct DeleteJob {
-  JobId job;
-};
-struct PutNode {
-  NodeRecord record;
-};
-struct PutGrant {
-  GrantRecord record;
-};
-struct DeleteGrant {
-  GrantId grant;
-};
-
-// To be sent, in the order given, after the commit. A node without a session drops them: what matters is
-// repeated when it registers.
-struct SendStartJob {
-  std::string node;
-  JobId job;
-  Incarnation incarnation;
-  UserIdentity user;
-  std::shared_ptr<const wire::LaunchJob> launch;  // shared by the nodes of the job; send it with `self_index`
-  std::uint32_t self_index = 0;
-};
-struct SendToJobd {
-  std::string node;
-  JobId job;
-  Incarnation incarnation;
-  std::uint16_t type = 0;  // 0x02xx
-  std::string payload;
-};
-struct SendQuitJob {
-  std::string node;
-  JobId job;
-  Incarnation incarnation;
-  std::string reason;
-};
-// Answer to NodeRegistered.
-struct Registered {
-  std::string node;
-  SessionId session = 0;
-  std::vector<JobdInfo> keep;
-};
-// The session of a node that is down is of no use: close it.
-struct CloseSession {
-  std::string node;
-  SessionId session = 0;
-  std::string reason;
-};
-
-// Watchers of the job are told its present state (Controller::GetJob).
-struct JobChanged {
-  JobId job;
-};
-struct NeedSchedulePass {};
-struct Reply {
-  ReplyTag tag = 0;
-  Status status;
-  JobId job;  // of Submit, Cancel
-};
-// A Tick is needed then. Earlier wishes still stand.
-struct WakeAt {
-  Instant at;
-};
-// For the log, one line.
-struct Log {
-  std::string text;
-};
-
-// nam_effect::PutRegion, DeleteRegion, PutLease, DeleteLease: to be committed with the others.
-
-// To the namd of a node, after the commit. NamdQuit ends its session.
-struct SendToNamd {
-  std::string node;
-  std::uint16_t type = 0;  // 0x09xx
-  std::string payload;
-};
-// Answer to NamCall. Leases are signed.
-struct NamReply {
-  ReplyTag tag = 0;
-  Status status;
-  NamReplyBody body;
-};
-
-}  // namespace effect
-
-using Effect =
-    std::variant<effect::PutJob, effect::DeleteJob, effect::PutNode, effect::PutGrant, effect::DeleteGrant,
-                 effect::SendStartJob, effect::SendToJobd, effect::SendQuitJob, effect::Registered,
-                 effect::CloseSession, effect::JobChanged, effect::NeedSchedulePass, effect::Reply,
-                 effect::WakeAt, effect::Log, nam_effect::PutRegion, nam_effect::DeleteRegion,
-                 nam_effect::PutLease, nam_effect::DeleteLease, effect::SendToNamd, effect::NamReply>;
 
 }  // namespace msa
