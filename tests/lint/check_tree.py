@@ -12,7 +12,7 @@ from pathlib import Path
 TOP_FOLDERS = {"proto", "daemon", "pmix-server", "slurm-plugins", "nam-emulator", "cli", "tests", "deploy", ".ci"}
 TOP_FILES = {"README.md", "LICENSE", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", ".clang-format", ".clang-tidy",
              ".gitignore"}
-EXECUTABLE = ("deploy/quickstart", "deploy/test", "deploy/test-bare", ".ci/run", "tests/bench/run")
+EXECUTABLE = ("deploy/quickstart", "deploy/test", "deploy/test-bare", ".ci/run", "tests/bench/run", "tests/bench/nam")
 
 # Third-party headers and the only places that may include them.
 HOMES = [
