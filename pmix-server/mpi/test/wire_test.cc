@@ -61,8 +61,8 @@ RC_GTEST_PROP(MpiWire, AnAskIsReadAsItWasWritten, ()) {
   std::vector<std::vector<char*>> unknown(count);
   for (std::size_t i = 0; i < count; ++i) {
     SpawnCommand& w = wanted[i];
-    std::string* values[] = {&w.arch, &w.soft,      &w.host,    &w.wdir,     &w.path,
-                             &w.file, &w.msa_nodes, &w.msa_ppn, &w.msa_wait, &w.msa_time};
+    std::string* values[] = {&w.arch,      &w.soft,    &w.host,     &w.wdir,     &w.path,   &w.file,
+                             &w.msa_nodes, &w.msa_ppn, &w.msa_wait, &w.msa_time, &w.msa_nam};
     w.program = AnyText();
     w.maxprocs = *rc::gen::arbitrary<std::uint32_t>();
     given[i].program = w.program.c_str();
