@@ -10,10 +10,19 @@ namespace {
 // Looks at all nodes in one node_timeout, at most: a node is found down at most 5 % late.
 constexpr int kNodeLooks = 20;
 
+std::vector<NamNodeSpec> NamNodesOf(const SystemTopology& topology) {
+  std::vector<NamNodeSpec> nodes;
+  for (const NodeSpec& node : topology.nodes) nodes.push_back({node.name, node.nam});
+  return nodes;
+}
+
 }  // namespace
 
 Controller::Impl::Impl(SystemTopology t, ControllerOptions o)
-    : topology(std::move(t)), options(std::move(o)) {
+    : topology(std::move(t)),
+      options(std::move(o)),
+      nam(NamNodesOf(topology),
+          {topology.nam_user_quota, topology.nam_job_quota, topology.nam_job_default}, options.nam_system) {
   nodes.resize(topology.nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].spec = &topology.nodes[i];
@@ -103,6 +112,7 @@ void Controller::Impl::Handle(event::Tick&) {
   }
   // One look at all nodes serves those whose time is over a little later, too.
   if (next != kNever) WakeAt(std::max(next, now + options.node_timeout / kNodeLooks));
+  Nam(nam_event::Tick{});
   RetryAsks();
   if (!alarms.empty()) WakeAt(alarms.begin()->first);
 }

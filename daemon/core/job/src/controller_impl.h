@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,7 @@ class Controller::Impl {
     std::size_t index = 0;
     NodeState state = NodeState::kUnknown;
     SessionId session = 0;  // 0: none
+    bool namd = false;      // has said hello in this session
     Instant last_sign;      // registration, heartbeat, loss of the session, or the controller's own start
     std::string down_reason;
     bool drained = false;
@@ -225,6 +227,49 @@ class Controller::Impl {
   const std::vector<PendingJob>& PendingJobs() const;
   std::uint32_t NodesExpected(const Job& job) const;
 
+  // -- network attached memory
+  // Who waits for the answer to a request.
+  struct NamOrigin {
+    ReplyTag reply = 0;  // an rpc
+    JobId job;           // or a task of it,
+    Incarnation incarnation;
+    std::string node;  // through the job daemon there; without a job: a process on this node
+    std::uint64_t connection = 0;
+    std::uint64_t id = 0;  // of its frame
+  };
+  void Nam(NamEvent event);
+  void TakeNam(std::vector<NamEffect> from_book);
+  void Take(nam_effect::SendToNamd& e);
+  void Take(nam_effect::RefuseNamd& e);
+  void Take(nam_effect::Reply& e);
+  void Take(nam_effect::AllotmentReply& e);
+  void Take(nam_effect::MoreFree& e);
+  template <class E>
+  void Take(E& e) {
+    if constexpr (std::is_same_v<E, nam_effect::WakeAt>)
+      WakeAt(e.at);
+    else if constexpr (std::is_same_v<E, nam_effect::Log>)
+      Emit(effect::Log{std::move(e.text)});
+    else
+      Emit(std::move(e));
+  }
+  // Decodes and asks; what is malformed is answered.
+  struct NamFrame {
+    std::uint16_t type = 0;
+    const std::string& payload;
+    RegionUuid random;
+  };
+  void AskNam(NamOrigin origin, NamCaller caller, const NamFrame& frame);
+  void AnswerNam(const NamOrigin& origin, const Status& status, NamReplyBody& body);
+  void SendNam(const NamOrigin& origin, std::uint16_t type, std::string payload);
+  void Sign(NamLeaseReply& reply) const;
+  void LoseNamd(Node& node, const std::string& reason);
+  void StartNam(Job& job);
+  void EndNam(const Job& job);
+  void LoseNamClients(const Job& job, const std::string& node);
+  nam_event::JobStarted NamStart(const Job& job) const;
+  Status CheckNamRegions(const event::Submit& e) const;
+
   // -- outlet
   template <class E>
   void Emit(E effect) {
@@ -282,6 +327,12 @@ class Controller::Impl {
   mutable std::map<std::string, std::uint32_t> nodes_alone;
   JobId last_job;
   GrantId last_grant;
+  NamBook nam;
+  std::map<std::uint64_t, NamOrigin> nam_asks;
+  std::uint64_t last_nam_ask = 0;
+  RegionUuid nam_random;  // of the event that is being handled
+  // Processes that have asked through a node's job daemon, by job and node: they go with it.
+  std::map<std::pair<JobId, std::string>, std::set<NamClientId>> nam_clients;
 };
 
 }  // namespace msa

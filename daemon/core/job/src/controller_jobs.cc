@@ -62,6 +62,7 @@ void Controller::Impl::Handle(event::Submit& e) {
   Status status = CompleteSpec(e.spec, topology);
   if (status.ok()) status = CheckDependencies(e.spec);
   if (status.ok()) status = CheckServed(e.user, e.user_name);
+  if (status.ok()) status = CheckNamRegions(e);
   if (!status.ok()) return Answer(e.reply, std::move(status));
 
   const JobId id(last_job.value + 1);
@@ -149,6 +150,7 @@ void Controller::Impl::Start(Job& job, const Placement& placement) {
   record.head = first == record.allocations.end() ? 0 : first->member;
   if (record.spec.time_limit_s > 0)
     Arm(now + Millis(std::int64_t{1000} * record.spec.time_limit_s), record.id);
+  StartNam(job);
   Put(job);
   std::vector<std::uint32_t> all;
   for (const wire::Member& member : record.members) all.push_back(member.index);
@@ -229,6 +231,7 @@ void Controller::Impl::Handle(event::FromJobd& e) {
     return;
   }
   if (const wire::Member* member = job->record.MemberOn(e.node)) job->missing.erase(member->index);
+  nam_random = e.random;
   std::visit([&](auto& message) { OnMessage(*job, e.node, message); }, e.message);
 }
 
@@ -300,6 +303,7 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
   record.members.clear();
   record.secret.clear();
   EndLinks(job);
+  EndNam(job);
   // Not asked for any more, and most of a record's size.
   record.spec.env.clear();
   record.spec.limits.clear();
@@ -339,6 +343,7 @@ void Controller::Impl::LoseMember(Job& job, std::uint32_t index, const std::stri
     return Finish(job, {.state = record.state == JobState::kEnding ? record.ending_as : JobState::kNodeFail,
                         .exit_code = CodeWithoutHead(record),
                         .reason = reason});
+  LoseNamClients(job, lost.node);
   std::erase_if(record.members, [&](const wire::Member& m) { return m.index == index; });
   record.epoch = Epoch(record.epoch.value + 1);
   for (Allocation& share : record.allocations) {

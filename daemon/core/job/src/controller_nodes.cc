@@ -40,6 +40,8 @@ void Controller::Impl::Handle(event::NodeRegistered& e) {
   Node* node = FindNode(e.node);
   if (node == nullptr)
     return Emit(effect::Log{fmt::format("node '{}' registered but is not in the topology", e.node)});
+  // Its namd says hello to the new session.
+  LoseNamd(*node, "its node daemon has registered anew");
   const bool was_up = node->state == NodeState::kUp;
   node->state = NodeState::kUp;
   node->session = e.session;
@@ -171,6 +173,7 @@ Status Controller::Impl::CheckServed(const UserIdentity& user, const std::string
 void Controller::Impl::Handle(event::NodeLost& e) {
   Node* node = FindNode(e.node);
   if (node == nullptr || node->session != e.session) return;
+  LoseNamd(*node, "its node daemon is away");
   node->session = 0;
   node->last_sign = now;
   ArmNode(*node);
@@ -193,6 +196,7 @@ void Controller::Impl::CheckNode(Node& node) {
 }
 
 void Controller::Impl::MarkDown(Node& node, const std::string& reason) {
+  LoseNamd(node, reason);
   node.state = NodeState::kDown;
   node.down_reason = reason;
   node.jobd_warm = 0;

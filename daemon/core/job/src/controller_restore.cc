@@ -95,6 +95,12 @@ void Controller::Impl::ResumeActive(Job& job) {
 
 Result<std::vector<Effect>> Controller::Impl::Restore(StoredState state) {
   Load(state);
+  std::vector<nam_event::JobStarted> running;
+  for (const JobId id : active) running.push_back(NamStart(*Find(id)));
+  auto from_book = nam.Restore(std::move(state.nam), running, now);
+  if (!from_book.ok())
+    return from_book.status().WithContext("the job store's regions contradict each other; bring back a copy");
+  TakeNam(*std::move(from_book));
   // Before anything is judged: two jobs on one core would mean that the file was edited.
   if (Status status = CheckInvariants(); !status.ok())
     return Error(Code::kInvalidArgument,

@@ -19,8 +19,12 @@ ClusterView Controller::Impl::View() const {
     // Past its limit but not gone yet: it ends any moment.
     if (running.expected_end <= now) running.expected_end = now + Millis(1000);
     running.held = HeldBy(job);
+    running.nam = nam.HeldBy(id);
     view.running.push_back(std::move(running));
   }
+  const Bytes there = nam.capacity();
+  const Bytes taken = nam.persistent();
+  view.nam_capacity = there > taken ? Bytes(there.value - taken.value) : Bytes();
   return view;
 }
 
@@ -57,7 +61,7 @@ std::uint32_t Controller::Impl::NodesExpected(const Job& job) const {
   // A search over all nodes each; who lists more shapes than these sees the least that they need.
   constexpr std::size_t kMaxKnown = 64;
   const JobRequest request = RequestOf(job.record.spec);
-  std::string key = request.oversubscribe ? "shared" : "";
+  std::string key = request.oversubscribe ? "shared" : "";  // no NAM: it is of no node
   for (const ComponentRequest& component : request.components) key += wire::Encode(component);
   if (nodes_alone.size() >= kMaxKnown && !nodes_alone.contains(key)) {
     std::uint32_t least = 0;
@@ -276,6 +280,7 @@ Status Controller::Impl::CheckInvariants() const {
     if (!active.contains(grant.job))
       return Error(Code::kInternal, "grant {} belongs to job {}, which is not active", id, grant.job);
   MSA_RETURN_IF_ERROR(CheckHeld());
+  MSA_RETURN_IF_ERROR(nam.CheckInvariants());
   for (const WaitingAsk& waiting : asks)
     if (!active.contains(waiting.job))
       return Error(Code::kInternal, "a request of job {} waits, but the job is not active", waiting.job);

@@ -1,8 +1,12 @@
 #include "msa/job/job_spec.h"
 
+#include <set>
+
 #include "msa/job/name_text.h"
 #include "msa/job/resource_limits.h"
 #include "msa/job/stdio_pattern.h"
+#include "msa/nam/nam_text.h"
+#include "msa/topology/size_text.h"
 
 namespace msa {
 namespace {
@@ -118,6 +122,24 @@ Status CheckWaits(JobSpec& spec) {
   return Status::Ok();
 }
 
+Status CheckNam(const JobSpec& spec, const SystemTopology& topology) {
+  const Bytes quota = topology.nam_job_quota;
+  if (quota.value != 0 && spec.nam > quota)
+    return Error(Code::kOutOfRange, "--nam {}: one job may have {}; reduce --nam, or ask the operator for more",
+                 SizeText(spec.nam), SizeText(quota));
+  if (spec.nam_regions.size() > kMaxNamBindings)
+    return Error(Code::kInvalidArgument, "{} regions with --nam-region, the limit is {}; name fewer",
+                 spec.nam_regions.size(), kMaxNamBindings);
+  std::set<std::string> named;
+  for (const wire::NamRegionBinding& binding : spec.nam_regions) {
+    MSA_RETURN_IF_ERROR(CheckNamBinding(binding));
+    if (!named.insert(binding.region).second)
+      return Error(Code::kInvalidArgument, "--nam-region {} is given twice; name each region once",
+                   binding.region);
+  }
+  return Status::Ok();
+}
+
 Status CheckPrograms(const JobSpec& spec) {
   std::size_t environment = 0;
   std::size_t arguments = 0;
@@ -149,6 +171,7 @@ JobRequest RequestOf(const JobSpec& spec) {
   for (const Component& component : spec.components) request.components.push_back(component.resources);
   if (spec.time_limit_s > 0) request.time_limit = Millis(std::int64_t{1000} * spec.time_limit_s);
   request.oversubscribe = spec.oversubscribe;
+  request.nam = spec.nam;
   return request;
 }
 
@@ -166,6 +189,7 @@ Status CompleteSpec(JobSpec& spec, const SystemTopology& topology) {
   MSA_RETURN_IF_ERROR(CheckLimits(spec.limits));
   MSA_RETURN_IF_ERROR(CheckScript(spec));
   MSA_RETURN_IF_ERROR(CheckWaits(spec));
+  MSA_RETURN_IF_ERROR(CheckNam(spec, topology));
   if (spec.name.empty()) spec.name = DefaultName(spec);
 
   JobRequest request = RequestOf(spec);

@@ -59,9 +59,16 @@ void AddPieces(const CoreLayout& layout, const NodeShare& share, std::vector<Pie
   pieces[first].gpus = share.gpus;
 }
 
+void AddNam(Bytes nam, std::vector<Piece>& pieces) {
+  // More than any memory; sums of what jobs hold stay in range.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
+  if (nam.value != 0) pieces.push_back({.nam = std::min(nam.value, kMost)});
+}
+
+// One word more than there are cores for: pieces without cores name one, too.
 FreeSet::FreeSet(const CoreLayout& layout, const SystemTopology& topology)
     : layout_(&layout),
-      words_(layout.first_word.back(), ~std::uint64_t{0}),
+      words_(layout.first_word.back() + 1, ~std::uint64_t{0}),
       counts_(layout.cores),
       by_free_(layout.first_count.back(), 0) {
   memory_.reserve(topology.nodes.size());
@@ -113,12 +120,14 @@ inline void FreeSet::TakeCores(const Piece& piece) {
 
 inline void FreeSet::TakeCountable(const Piece& piece) {
   if (!piece.countable()) return;
+  nam_ -= static_cast<std::int64_t>(piece.nam);
   if (memory_limited(piece.node)) memory_[piece.node] -= std::min(memory_[piece.node], piece.memory);
   gpus_[piece.node] -= std::min(gpus_[piece.node], piece.gpus);
 }
 
 inline void FreeSet::GiveCountable(const Piece& piece) {
   if (!piece.countable()) return;
+  nam_ += static_cast<std::int64_t>(piece.nam);
   if (memory_limited(piece.node)) memory_[piece.node] += piece.memory;
   gpus_[piece.node] += piece.gpus;
 }
@@ -158,6 +167,7 @@ void FreeSet::GiveCountable(const std::vector<Piece>& pieces) {
 void FreeSet::LowerCountable(std::uint32_t node, const FreeSet& other) {
   memory_[node] = std::min(memory_[node], other.memory_[node]);
   gpus_[node] = std::min(gpus_[node], other.gpus_[node]);
+  nam_ = std::min(nam_, other.nam_);
 }
 
 }  // namespace msa

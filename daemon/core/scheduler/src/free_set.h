@@ -2,6 +2,7 @@
 // What is free at one moment: cores as bits, memory and GPUs as counts, and how many nodes of each module
 // have how many free cores, which tells in microseconds whether a request can fit at all.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -34,15 +35,22 @@ struct Piece {
   std::uint32_t cores = 0;  // bits of `mask`
   std::uint32_t gpus = 0;
   std::uint64_t memory = 0;
-  bool countable() const { return memory != 0 || gpus != 0; }
+  std::uint64_t nam = 0;  // of no node: `node` and `word` mean nothing then
+  bool countable() const { return memory != 0 || gpus != 0 || nam != 0; }
 };
 // Appends the pieces of `share`. Cores that do not exist (a node that shrank) are left out.
 void AddPieces(const CoreLayout& layout, const NodeShare& share, std::vector<Piece>& pieces);
+// Appends the piece of a job's network attached memory, if it has any.
+void AddNam(Bytes nam, std::vector<Piece>& pieces);
 
 class FreeSet {
  public:
-  // Everything that exists is free. `layout` outlives the set.
+  // Everything that exists is free, and network attached memory has no bound. `layout` outlives the set.
   FreeSet(const CoreLayout& layout, const SystemTopology& topology);
+  // What there is of network attached memory.
+  void BoundNam(Bytes nam) { nam_ = static_cast<std::int64_t>(std::min(nam.value, kMostNam)); }
+  // Below 0: a NAM node went away while jobs hold what it had.
+  std::int64_t nam() const { return nam_; }
 
   std::uint32_t FreeCores(std::uint32_t node) const { return counts_[node]; }
   bool WhollyFree(std::uint32_t node) const { return FreeCores(node) == layout_->cores[node]; }
@@ -75,11 +83,12 @@ class FreeSet {
   // Memory and GPUs alone.
   void TakeCountable(const std::vector<Piece>& pieces);
   void GiveCountable(const std::vector<Piece>& pieces);
-  // Keeps no more memory and GPUs of `node` than there are in `other`.
+  // Keeps no more memory and GPUs of `node`, and no more network attached memory, than there are in `other`.
   void LowerCountable(std::uint32_t node, const FreeSet& other);
 
  private:
   static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+  static constexpr std::uint64_t kMostNam = std::uint64_t{1} << 62;
 
   void SetCount(std::uint32_t node, std::uint32_t count);
   void TakeCores(const Piece& piece);
@@ -92,6 +101,7 @@ class FreeSet {
   std::vector<std::uint64_t> memory_;
   std::vector<std::uint32_t> gpus_;
   std::vector<std::uint32_t> by_free_;  // see CoreLayout::first_count
+  std::int64_t nam_ = static_cast<std::int64_t>(kMostNam);
 };
 
 }  // namespace msa

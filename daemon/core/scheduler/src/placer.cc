@@ -360,7 +360,13 @@ std::uint32_t CountNodes(const Placement& placement) {
   return static_cast<std::uint32_t>(std::unique(nodes.begin(), nodes.end()) - nodes.begin());
 }
 
+bool Placer::NamFits(const JobRequest& request, const FreeSet& free) {
+  const std::int64_t there = free.nam();
+  return request.nam.value == 0 || (there > 0 && request.nam.value <= static_cast<std::uint64_t>(there));
+}
+
 bool Placer::Fits(const JobRequest& request, const FreeSet& free) const {
+  if (!NamFits(request, free)) return false;
   Work work{request, free, {}, {}};
   return PlaceAll(work, LeastWidths(request), Answer::kWhether);
 }
@@ -373,6 +379,7 @@ bool Placer::MayFit(const JobRequest& request, const std::vector<std::uint32_t>&
 }
 
 std::optional<Placement> Placer::Place(const JobRequest& request, const FreeSet& free) const {
+  if (!NamFits(request, free)) return std::nullopt;
   std::vector<std::uint32_t> widths = LeastWidths(request);
   if (!Widen(request, free, widths)) return std::nullopt;
   Work work{request, free, {}, {}};

@@ -26,6 +26,8 @@ class Placer {
   std::optional<Placement> Place(const JobRequest& request, const FreeSet& free) const;
   // Whether Place finds a placement. Much faster: most requests need no look at single nodes.
   bool Fits(const JobRequest& request, const FreeSet& free) const;
+  // Whether the network attached memory that it asks is free.
+  static bool NamFits(const JobRequest& request, const FreeSet& free);
   // False: it fits nowhere where the nodes of each module have as many free cores as FreeSet::by_free says,
   // or fewer.
   bool MayFit(const JobRequest& request, const std::vector<std::uint32_t>& by_free) const;

@@ -24,8 +24,11 @@ Profile::Profile(const ClusterView& view, const CoreLayout& layout, Instant now)
       free_now_(layout, *view.topology),
       countable_reserved_(layout.nodes(), false) {
   std::vector<Piece> pieces;
-  for (const RunningJob& job : view.running)
+  for (const RunningJob& job : view.running) {
     for (const NodeShare& share : job.held) AddPieces(layout_, share, pieces);
+    AddNam(job.nam, pieces);
+  }
+  free_now_.BoundNam(view.nam_capacity);
   free_now_.Take(pieces);
 }
 
@@ -34,10 +37,11 @@ Instant Profile::EndOf(Instant start, const std::optional<Millis>& limit) {
   return start + *limit;
 }
 
-std::vector<Piece> Profile::PiecesOf(const Placement& placement) const {
+std::vector<Piece> Profile::PiecesOf(const Taken& taken) const {
   std::vector<Piece> pieces;
-  pieces.reserve(placement.size());
-  for (const NodeShare& share : placement) AddPieces(layout_, share, pieces);
+  pieces.reserve(taken.placement.size() + 1);
+  for (const NodeShare& share : taken.placement) AddPieces(layout_, share, pieces);
+  AddNam(taken.nam, pieces);
   return pieces;
 }
 
@@ -46,7 +50,7 @@ void Profile::BuildSteps() {
   // Of a running job, or one that was started in this pass.
   struct Release {
     Instant at;
-    const Placement* held;
+    const RunningJob* job;
     const std::vector<Piece>* pieces;
   };
   std::vector<Release> releases;
@@ -54,7 +58,7 @@ void Profile::BuildSteps() {
     return end >= kSomeday ? kSomeday : std::max(end, now_ + kOverrun);
   };
   for (const RunningJob& job : view_.running)
-    releases.push_back({end_of(job.expected_end), &job.held, nullptr});
+    releases.push_back({end_of(job.expected_end), &job, nullptr});
   for (const Started& job : started_) releases.push_back({end_of(job.end), nullptr, &job.pieces});
   std::stable_sort(releases.begin(), releases.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });
@@ -66,10 +70,12 @@ void Profile::BuildSteps() {
   const std::size_t chunk = dated / limit + 1;
   const auto give = [&](Step& step, std::size_t index) {
     const Release& release = releases[index];
-    if (release.pieces != nullptr)
+    if (release.pieces != nullptr) {
       step.gives.insert(step.gives.end(), release.pieces->begin(), release.pieces->end());
-    else
-      for (const NodeShare& share : *release.held) AddPieces(layout_, share, step.gives);
+      return;
+    }
+    for (const NodeShare& share : release.job->held) AddPieces(layout_, share, step.gives);
+    AddNam(release.job->nam, step.gives);
   };
   steps_.push_back({now_, {}, {}, {}});
   for (std::size_t i = 0; i < dated;) {
@@ -187,15 +193,17 @@ Profile::Step& Profile::StepAt(Instant at) {
   return *steps_.insert(steps_.begin() + static_cast<std::ptrdiff_t>(i), std::move(step));
 }
 
-void Profile::Reserve(const Placement& placement, Instant start, Instant end) {
+void Profile::Reserve(const Taken& taken, Instant start, Instant end) {
   BuildSteps();
   start = std::max(start, now_);
   if (end <= start) return;
-  const std::vector<Piece> pieces = PiecesOf(placement);
+  const std::vector<Piece> pieces = PiecesOf(taken);
   std::vector<Piece>& takes = StepAt(start).takes;
   takes.insert(takes.end(), pieces.begin(), pieces.end());
-  for (const Piece& piece : pieces)
-    if (piece.countable()) countable_reserved_[piece.node] = true;
+  for (const Piece& piece : pieces) {
+    nam_reserved_ = nam_reserved_ || piece.nam != 0;
+    if (piece.memory != 0 || piece.gpus != 0) countable_reserved_[piece.node] = true;
+  }
   if (end < kSomeday) {
     std::vector<Piece>& gives = StepAt(end).gives;
     gives.insert(gives.end(), pieces.begin(), pieces.end());
@@ -205,8 +213,8 @@ void Profile::Reserve(const Placement& placement, Instant start, Instant end) {
     if (start <= mark.at && mark.at < end) mark.free.Take(pieces);
 }
 
-void Profile::StartNow(const Placement& placement, Instant end) {
-  std::vector<Piece> pieces = PiecesOf(placement);
+void Profile::StartNow(const Taken& taken, Instant end) {
+  std::vector<Piece> pieces = PiecesOf(taken);
   free_now_.Take(pieces);
   if (steps_.empty()) {
     started_.push_back({end, std::move(pieces)});
@@ -221,7 +229,7 @@ void Profile::StartNow(const Placement& placement, Instant end) {
   // It runs from the first step on: what stays free throughout any of them loses its cores. Of counts that is
   // so only where they do not shrink later.
   const bool counts_shrink = std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
-    return piece.countable() && countable_reserved_[piece.node];
+    return piece.nam != 0 ? nam_reserved_ : piece.countable() && countable_reserved_[piece.node];
   });
   if (counts_shrink) return kept_.clear();
   for (Kept& kept : kept_) kept.free.Take(pieces);

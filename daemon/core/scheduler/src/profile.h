@@ -46,10 +46,15 @@ class Profile {
   // Free at the last step that has a date.
   FreeSet FreeAtLast();
 
-  // `placement` is free in FreeUntil(end); end >= now + kOverrun.
-  void StartNow(const Placement& placement, Instant end);
-  // `placement` is free throughout [start, end), or start is kSomeday and end kNever.
-  void Reserve(const Placement& placement, Instant start, Instant end);
+  // What a job takes: its cores, and network attached memory of the system's.
+  struct Taken {
+    const Placement& placement;
+    Bytes nam;
+  };
+  // `taken` is free in FreeUntil(end); end >= now + kOverrun.
+  void StartNow(const Taken& taken, Instant end);
+  // `taken` is free throughout [start, end), or start is kSomeday and end kNever.
+  void Reserve(const Taken& taken, Instant start, Instant end);
 
   // start + limit; kNever without a limit or beyond the end of time.
   static Instant EndOf(Instant start, const std::optional<Millis>& limit);
@@ -76,7 +81,7 @@ class Profile {
   void Mark(Instant at, FreeSet free);
   std::size_t FirstStepFrom(Instant at) const;
   FreeSet Throughout(const FreeSet& before, std::size_t first, std::size_t end) const;
-  std::vector<Piece> PiecesOf(const Placement& placement) const;
+  std::vector<Piece> PiecesOf(const Taken& taken) const;
 
   const ClusterView& view_;
   const CoreLayout& layout_;
@@ -94,6 +99,7 @@ class Profile {
   // that is before.
   std::vector<Kept> marks_;
   std::vector<bool> countable_reserved_;  // by node: memory or GPUs are reserved there at some time
+  bool nam_reserved_ = false;
 };
 
 }  // namespace msa

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "msa/topology/size_text.h"
 #include "msa/topology/suggest.h"
 
 #include "planner.h"
@@ -12,7 +13,8 @@ namespace {
 // Everything that decides whether a request fits; jobs with equal keys fit or fail alike.
 std::string KeyOf(const JobRequest& request) {
   std::string key =
-      fmt::format("{}/{}", request.time_limit ? request.time_limit->count() : -1, request.oversubscribe);
+      fmt::format("{}/{}/{}", request.time_limit ? request.time_limit->count() : -1, request.oversubscribe,
+                  request.nam);
   for (const ComponentRequest& c : request.components) {
     fmt::format_to(std::back_inserter(key), "|{},{},{},{},{},{},{},{},{},{}", c.module, c.min_nodes,
                    c.max_nodes, c.ntasks, c.ntasks_per_node, c.cpus_per_task, c.memory, c.gpus_per_node,
@@ -32,7 +34,7 @@ bool SameKey(const JobRequest& a, const JobRequest& b) {
            x.exclusive == y.exclusive && x.fewest_nodes == y.fewest_nodes && x.nodelist == y.nodelist &&
            x.exclude == y.exclude;
   };
-  return a.time_limit == b.time_limit && a.oversubscribe == b.oversubscribe &&
+  return a.time_limit == b.time_limit && a.oversubscribe == b.oversubscribe && a.nam == b.nam &&
          std::equal(a.components.begin(), a.components.end(), b.components.begin(), b.components.end(), same);
 }
 
@@ -55,13 +57,15 @@ Planner::Planner(const ClusterView& view, const std::vector<PendingJob>& pending
       layout_(*view.topology, view.usable),
       placer_(*view.topology, layout_),
       everything_(layout_, *view.topology),
-      profile_(view_, layout_, now) {}
+      profile_(view_, layout_, now) {
+  everything_.BoundNam(view.nam_capacity);
+}
 
 bool Planner::TryStart(const PendingJob& job, Plan& plan) {
   const Instant end = std::max(Profile::EndOf(now_, job.request.time_limit), now_ + kOverrun);
   auto placement = placer_.Place(job.request, profile_.FreeUntil(end));
   if (!placement) return false;
-  profile_.StartNow(*placement, end);
+  profile_.StartNow({*placement, job.request.nam}, end);
   plan.starts.push_back({job.id, std::move(*placement)});
   return true;
 }
@@ -73,12 +77,14 @@ void Planner::Hold(Blocked& blocked) {
   blocked.waiting.nodes = CountNodes(slot->placement);
   if (slot->start < kSomeday) {
     blocked.waiting.expected_start = slot->start;
-    profile_.Reserve(slot->placement, slot->start,
+    profile_.Reserve({slot->placement, blocked.job->request.nam}, slot->start,
                      Profile::EndOf(slot->start, blocked.job->request.time_limit));
   } else {
     // Its start has no date: what it could have already is kept from jobs without a limit, or it would never
     // start.
-    profile_.Reserve(placer_.PlaceWhatFits(blocked.job->request, profile_.FreeAtLast()), kSomeday, kNever);
+    const FreeSet last = profile_.FreeAtLast();
+    const Bytes nam = Placer::NamFits(blocked.job->request, last) ? blocked.job->request.nam : Bytes();
+    profile_.Reserve({placer_.PlaceWhatFits(blocked.job->request, last), nam}, kSomeday, kNever);
   }
   blocked.reserved = true;
   if (reservations_++ == 0) first_reserved_ = blocked.job->id;
@@ -138,10 +144,22 @@ std::string Planner::NotReady(const ComponentRequest& component) const {
                      component.fewest_nodes ? "" : " on " + Count(component.min_nodes, "node"));
 }
 
+// "--nam 2G: 512M of 1G are free".
+std::string Planner::NamLack(const JobRequest& request, const FreeSet& free) const {
+  const auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(free.nam(), 0));
+  return fmt::format("--nam {}: {} of {} are free", SizeText(request.nam), SizeText(Bytes(left)),
+                     SizeText(view_.nam_capacity));
+}
+
 Planner::Lack Planner::LackFor(const PendingJob& job) const {
   const auto alone = [&](const ComponentRequest& component) {
     return JobRequest{{component}, job.request.time_limit, job.request.oversubscribe};
   };
+  if (!Placer::NamFits(job.request, everything_))
+    return {"resources: " + NamLack(job.request, profile_.free_now()) +
+                ", and no more with all jobs ended: persistent regions take the rest, or NAM nodes are away; see "
+                "'msactl region df'",
+            true};
   if (!placer_.Fits(job.request, everything_)) {
     for (const ComponentRequest& component : job.request.components) {
       if (placer_.Fits(alone(component), everything_)) continue;
@@ -158,6 +176,7 @@ Planner::Lack Planner::LackFor(const PendingJob& job) const {
   for (const ComponentRequest& component : job.request.components)
     if (!placer_.Fits(alone(component), free))
       return {"resources: " + LackOf(component, free, shared), false};
+  if (!Placer::NamFits(job.request, free)) return {"resources: " + NamLack(job.request, free), false};
   return {"resources: its components do not fit together on what is free", false};
 }
 

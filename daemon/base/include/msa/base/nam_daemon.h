@@ -2,6 +2,7 @@
 // The messages between namd and the controller (msa/base/nam_messages.h: 0x09xx).
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,11 @@ struct NamdHello {
   std::string fabric_address;
   std::vector<NamExtentReport> extents;
   std::uint32_t pid = 0;
+  // Of NamFromLocal, that are open: leases of all others at this node end. nullopt: not told.
+  std::optional<std::vector<std::uint64_t>> connections;
   template <class A>
   void Fields(A& a) {
-    a(version, system, capacity, backing, socket, fabric_provider, fabric_address, extents, pid);
+    a(version, system, capacity, backing, socket, fabric_provider, fabric_address, extents, pid, connections);
   }
 };
 

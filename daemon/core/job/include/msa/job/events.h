@@ -172,7 +172,8 @@ struct FromNamd {
   std::string node;
   SessionId session = 0;
   NamdMessage message;
-  RegionUuid random;  // fresh, of NamFromLocal
+  RegionUuid random;      // fresh, of NamFromLocal
+  std::string user_name;  // of its uid; empty: not known
 };
 
 }  // namespace event

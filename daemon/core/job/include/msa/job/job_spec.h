@@ -55,6 +55,7 @@ struct Dependency {
 };
 inline constexpr std::size_t kMaxScriptBytes = 4u << 20;  // as Slurm's max_script_size
 inline constexpr std::size_t kMaxDependencies = 256;
+inline constexpr std::size_t kMaxNamBindings = 256;
 
 struct JobSpec {
   std::string name;  // empty: base name of the first program

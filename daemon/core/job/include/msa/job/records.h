@@ -68,6 +68,7 @@ struct JobRecord {
   std::uint32_t head = 0;  // member index
   std::vector<Allocation> allocations;
   std::vector<wire::NamespaceReport> namespaces;
+  Bytes nam;  // allotment of network attached memory: spec.nam, and what was granted since the start
 
   const wire::Member* FindMember(std::uint32_t index) const;
   const wire::Member* MemberOn(std::string_view node) const;
@@ -110,7 +111,7 @@ void JobRecord::Fields(A& a) {
                            ToUnixMillis(ended_at)};
   a(id, incarnation, token, user.uid, user.gid, user_name, interactive, spec, secret, state, reason, end_code,
     ending_as, times[0], times[1], times[2], times[3], exit_code, tasks, tasks_failed, stdout_path,
-    stderr_path, epoch, members, next_member, head, allocations, namespaces);
+    stderr_path, epoch, members, next_member, head, allocations, namespaces, nam);
   submitted_at = FromUnixMillis(times[0]);
   started_at = FromUnixMillis(times[1]);
   placed_at = FromUnixMillis(times[2]);

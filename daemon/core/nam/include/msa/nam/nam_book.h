@@ -26,7 +26,7 @@ namespace msa {
 struct NamPolicy {
   Bytes user_quota;   // of one user's persistent regions; 0: none
   Bytes job_quota;    // most that one job's --nam may ask for; 0: none
-  Bytes job_default;  // what a job without --nam may draw of memory that is free at that moment
+  Bytes job_default;  // what a job without --nam may draw of memory that is free at that moment; 0: all of it
 };
 
 // As configured; capacity 0: no NAM node.
@@ -138,7 +138,7 @@ struct SendToNamd {
                wire::NamRevoke>
       message;
 };
-// Its extents belong to another system: end its session with this.
+// Its extents belong to another system, or it is no NAM node: end its session with this.
 struct RefuseNamd {
   std::string node;
   std::string reason;
@@ -187,10 +187,11 @@ class NamBook {
   // May a job of this user be bound to it? Errors of NamOpen. For submission; judged again at the start.
   Status CheckBinding(const NamCaller& caller, const wire::NamRegionBinding& binding) const;
 
-  // For the scheduler: memory of all NAM nodes; what regions that belong to no running job take of it.
-  // Allotments of running jobs are the scheduler's own sum.
+  // For the scheduler: memory of the NAM nodes that are there; what regions that belong to no running job
+  // take of it; what a running job keeps from others: its allotment, or what it has drawn if that is more.
   Bytes capacity() const;
   Bytes persistent() const;
+  Bytes HeldBy(JobId job) const;
 
   // kInternal names the first invariant that does not hold: no node beyond its capacity, no user beyond his
   // quota by an operation that was granted, no job beyond its allotment, each lease's region there, names

@@ -81,10 +81,11 @@ struct LeaseRecord {
   std::string who;
   NamRights rights = NamRights::kNone;
   Instant since;
+  std::vector<std::uint32_t> groups;  // of the holder, beyond user.gid
   template <class A>
   void Fields(A& a) {
     std::int64_t at = ToUnixMillis(since);
-    a(id, region, holder, token, user.uid, user.gid, user_name, who, rights, at);
+    a(id, region, holder, token, user.uid, user.gid, user_name, who, rights, at, groups);
     since = FromUnixMillis(at);
   }
 };
