@@ -12,6 +12,7 @@
 #include "msa/base/messages.h"
 #include "msa/v1/node.grpc.pb.h"
 
+#include "nam_key.h"
 #include "services.h"
 
 namespace msa {
@@ -36,6 +37,9 @@ class StreamLink : public NodeLink {
     stream_->Send(node_control::ToProto(std::move(command)));
   }
   void Send(const node_control::QuitJob& command) override { stream_->Send(node_control::ToProto(command)); }
+  void Send(node_control::ToNamd command) override {
+    stream_->Send(node_control::ToProto(std::move(command)));
+  }
   void Close(Status why) override { stream_->End(ToGrpc(why)); }
 
  private:
@@ -177,6 +181,12 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
                                            .clean = gone.clean});
         return Status::Ok();
       }
+      case v1::NodeReport::kFromNamd:
+        return TakeFromNamd(session, std::move(*report.mutable_from_namd()));
+      case v1::NodeReport::kNamdGone:
+        edge_.shell.Handle(event::NamdLost{
+            .node = session.node, .session = session.id, .reason = report.namd_gone().reason()});
+        return Status::Ok();
       case v1::NodeReport::kRegister:
         return Status(Code::kInvalidArgument, "a second registration in one session; open a new one");
       case v1::NodeReport::WHAT_NOT_SET:
@@ -201,11 +211,43 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
                      message.status().ToString());
         continue;
       }
-      edge_.shell.Handle(event::FromJobd{.node = session.node,
-                                         .job = from.job,
-                                         .incarnation = from.incarnation,
-                                         .message = *std::move(message)});
+      event::FromJobd event{.node = session.node,
+                            .job = from.job,
+                            .incarnation = from.incarnation,
+                            .message = *std::move(message)};
+      if (std::holds_alternative<wire::NamFromTask>(event.message)) {
+        event.random = RandomUuid();
+        if (const auto job = edge_.shell.controller().GetJob(from.job); job.ok())
+          event.groups = edge_.users.GroupsOf(job->record->user);
+      }
+      edge_.shell.Handle(std::move(event));
     }
+    return Status::Ok();
+  }
+
+  // As with a job daemon's, what cannot be read costs nobody else the session.
+  Status TakeFromNamd(const NodeSession& session, v1::FromNamd in) {
+    MSA_ASSIGN_OR_RETURN(const node_control::FromNamd from, node_control::FromProto(std::move(in)));
+    const wire::Frame& frame = from.frame;
+    const Status taken =
+        frame.type == wire::NamdHello::kType ? TakeHello(session, frame.payload) : TakeNamds(session, frame);
+    if (!taken.ok()) spdlog::warn("node={} message of its namd dropped: {}", session.node, taken.ToString());
+    return Status::Ok();
+  }
+
+  Status TakeHello(const NodeSession& session, const std::string& payload) {
+    MSA_ASSIGN_OR_RETURN(wire::NamdHello hello, wire::Decode<wire::NamdHello>(payload));
+    edge_.shell.Handle(event::NamdUp{.node = session.node, .session = session.id, .hello = std::move(hello)});
+    return Status::Ok();
+  }
+
+  Status TakeNamds(const NodeSession& session, const wire::Frame& frame) {
+    MSA_ASSIGN_OR_RETURN(NamdMessage message, DecodeNamdMessage(frame.type, frame.payload));
+    const bool asks = std::holds_alternative<wire::NamFromLocal>(message);
+    edge_.shell.Handle(event::FromNamd{.node = session.node,
+                                       .session = session.id,
+                                       .message = std::move(message),
+                                       .random = asks ? RandomUuid() : RegionUuid{}});
     return Status::Ok();
   }
 

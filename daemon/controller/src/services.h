@@ -5,6 +5,7 @@
 #include <string>
 
 #include "msa/adapters/process/event_loop.h"
+#include "msa/adapters/process/unix_socket.h"
 #include "msa/base/ids.h"
 #include "msa/base/status.h"
 
@@ -29,6 +30,8 @@ struct RpcEdge {
   Instant started_at;
   // Who calls; set before the first call. Any thread.
   std::function<Result<UserIdentity>(const grpc::ServerContextBase&)> caller;
+  // With the process that opened the connection, for people; likewise.
+  std::function<Result<PeerCredentials>(const grpc::ServerContextBase&)> caller_process;
 };
 
 class RpcService {
@@ -43,5 +46,6 @@ class RpcService {
 std::unique_ptr<RpcService> MakeJobService(RpcEdge& edge);
 std::unique_ptr<RpcService> MakeTopologyService(RpcEdge& edge);
 std::unique_ptr<RpcService> MakeNodeControlService(RpcEdge& edge);
+std::unique_ptr<RpcService> MakeRegionService(RpcEdge& edge);
 
 }  // namespace msa

@@ -196,7 +196,13 @@ void Shell::AnswerUnwritten(std::vector<Effect>& effects) {
     if (reply == nullptr) continue;
     Answer(reply->tag, reply->status.ok() ? told : reply->status, JobId(0));
   }
-  std::erase_if(effects, [](const Effect& e) { return std::holds_alternative<effect::Reply>(e); });
+  for (const Effect& effect : effects) {
+    const auto* reply = std::get_if<effect::NamReply>(&effect);
+    if (reply != nullptr) AnswerNam(reply->tag, reply->status.ok() ? told : reply->status, {});
+  }
+  std::erase_if(effects, [](const Effect& e) {
+    return std::holds_alternative<effect::Reply>(e) || std::holds_alternative<effect::NamReply>(e);
+  });
 }
 
 Status Shell::Commit(const std::vector<Effect>& effects) {
@@ -334,8 +340,24 @@ void Shell::Do(const effect::WakeAt& effect) {
   ArmTick();
 }
 
-void Shell::Do(const effect::SendToNamd&) {}
-void Shell::Do(const effect::NamReply&) {}
+void Shell::Do(const effect::SendToNamd& effect) {
+  Link* const link = FindLink(effect.node);
+  if (link == nullptr) return;
+  link->link->Send(node_control::ToNamd{.frame = {.type = effect.type, .payload = effect.payload}});
+}
+
+void Shell::Do(const effect::NamReply& effect) { AnswerNam(effect.tag, effect.status, effect.body); }
+
+void Shell::Do(const nam_effect::DeleteLease& effect) {
+  std::vector<std::function<void()>> ended;
+  std::erase_if(lease_watches_, [&](auto& watch) {
+    if (watch.second.lease != effect.lease) return false;
+    ended.push_back(std::move(watch.second.ended));
+    return true;
+  });
+  for (const auto& callback : ended) callback();
+}
+
 void Shell::Do(const effect::Log& effect) { spdlog::info("{}", effect.text); }
 
 // --------------------------------------------------------------------------------------------------- timers
@@ -372,11 +394,33 @@ ReplyTag Shell::Expect(ReplyCallback reply) {
 
 void Shell::Answer(ReplyTag tag, const Status& status, JobId job) {
   const auto it = replies_.find(tag);
-  if (it == replies_.end()) return;
+  if (it == replies_.end()) return AnswerNam(tag, status, {});
   const ReplyCallback reply = std::move(it->second);
   replies_.erase(it);
   reply(status, job);
 }
+
+void Shell::CallNam(event::NamCall call, NamReplyCallback reply) {
+  call.reply = next_tag_++;
+  nam_replies_.emplace(call.reply, std::move(reply));
+  Handle(Event(std::move(call)));
+}
+
+void Shell::AnswerNam(ReplyTag tag, const Status& status, const NamReplyBody& body) {
+  const auto it = nam_replies_.find(tag);
+  if (it == nam_replies_.end()) return;
+  const NamReplyCallback reply = std::move(it->second);
+  nam_replies_.erase(it);
+  reply(status, body);
+}
+
+Shell::WatchId Shell::WatchLease(LeaseId lease, std::function<void()> ended) {
+  const WatchId id = next_watch_++;
+  lease_watches_.emplace(id, LeaseWatch{lease, std::move(ended)});
+  return id;
+}
+
+void Shell::UnwatchLease(WatchId watch) { lease_watches_.erase(watch); }
 
 Result<Shell::WatchId> Shell::Watch(JobId job, WatchCallback callback) {
   MSA_ASSIGN_OR_RETURN(const JobView view, controller_.GetJob(job));
@@ -435,6 +479,9 @@ void Shell::Stop() {
   links_.clear();
   for (auto& [tag, reply] : std::exchange(replies_, {}))
     reply(Status(Code::kUnavailable, kGoingAway), JobId(0));
+  for (auto& [tag, reply] : std::exchange(nam_replies_, {}))
+    reply(Status(Code::kUnavailable, kGoingAway), {});
+  lease_watches_.clear();
   watchers_.clear();
   watched_jobs_.clear();
 }

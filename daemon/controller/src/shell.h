@@ -26,6 +26,7 @@ class NodeLink {
   virtual void Send(node_control::StartJob command) = 0;
   virtual void Send(node_control::ToJobd command) = 0;
   virtual void Send(const node_control::QuitJob& command) = 0;
+  virtual void Send(node_control::ToNamd command) = 0;
   // Ends the session after what was sent.
   virtual void Close(Status why) = 0;
 };
@@ -48,6 +49,9 @@ class Shell {
   // The present state of a watched job. The view is valid during the call.
   using WatchCallback = std::function<void(const JobView& job)>;
   using WatchId = std::uint64_t;
+  // Called once, unless the shell is destroyed first. The body is valid during the call, and meaningless with
+  // an error.
+  using NamReplyCallback = std::function<void(const Status& status, const NamReplyBody& body)>;
   struct Submission {
     event::Submit submit;
     ReplyCallback reply;
@@ -73,12 +77,18 @@ class Shell {
     Handle(Event(std::move(request)));
   }
 
+  // A request about network attached memory; the reply tag is filled in here.
+  void CallNam(event::NamCall call, NamReplyCallback reply);
+
   // Submissions that came together: they share a commit, so each costs less; if it fails, these are refused.
   void RequestAll(std::vector<Submission> submissions);
 
   // `callback` is told each change from now on, and the present state at once. kNotFound: no such job.
   Result<WatchId> Watch(JobId job, WatchCallback callback);
   void Unwatch(WatchId watch);
+  // `ended` is called once when the lease has ended, unless it is unwatched first (0: nothing).
+  WatchId WatchLease(LeaseId lease, std::function<void()> ended);
+  void UnwatchLease(WatchId watch);
 
   // A node's new session, before its NodeRegistered. It replaces an older one of the node, which is closed.
   void AddLink(const std::string& node, SessionId session, std::shared_ptr<NodeLink> link);
@@ -110,6 +120,7 @@ class Shell {
 
   ReplyTag Expect(ReplyCallback reply);
   void Answer(ReplyTag tag, const Status& status, JobId job);
+  void AnswerNam(ReplyTag tag, const Status& status, const NamReplyBody& body);
   void Accept(Event event);
   void ProcessWaiting();
   void ProcessGroup();
@@ -149,7 +160,7 @@ class Shell {
   void Do(const nam_effect::PutRegion&) {}
   void Do(const nam_effect::DeleteRegion&) {}
   void Do(const nam_effect::PutLease&) {}
-  void Do(const nam_effect::DeleteLease&) {}
+  void Do(const nam_effect::DeleteLease& effect);
 
   EventLoop& loop_;
   Controller& controller_;
@@ -159,9 +170,15 @@ class Shell {
 
   ReplyTag next_tag_ = 1;
   std::unordered_map<ReplyTag, ReplyCallback> replies_;
+  std::unordered_map<ReplyTag, NamReplyCallback> nam_replies_;
   WatchId next_watch_ = 1;
   std::map<WatchId, Watcher> watchers_;
   std::map<JobId, std::set<WatchId>> watched_jobs_;
+  struct LeaseWatch {
+    LeaseId lease;
+    std::function<void()> ended;
+  };
+  std::map<WatchId, LeaseWatch> lease_watches_;  // few: of rpcs that are open
   std::unordered_map<std::string, Link> links_;
 
   // Events that came while one was processed (a callback asked for more) or while a commit is held.

@@ -1,7 +1,9 @@
 #include "user_names.h"
 
+#include <grp.h>
 #include <pwd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <vector>
 
@@ -10,6 +12,24 @@ namespace {
 
 constexpr std::size_t kFirstBuffer = 1024;
 constexpr std::size_t kLargestBuffer = 1 << 20;
+
+constexpr std::chrono::minutes kGroupsAreKept{1};
+constexpr int kMostGroups = 65536;  // NGROUPS_MAX
+
+// getgrouplist takes a name that has no entry for one with no groups.
+std::vector<std::uint32_t> LookUpGroups(const std::string& name, UserIdentity user) {
+  int count = 64;
+  std::vector<gid_t> found(static_cast<std::size_t>(count));
+  while (::getgrouplist(name.c_str(), user.gid, found.data(), &count) < 0) {
+    if (count > kMostGroups || static_cast<std::size_t>(count) <= found.size()) return {};
+    found.resize(static_cast<std::size_t>(count));
+  }
+  found.resize(static_cast<std::size_t>(count));
+  std::erase(found, user.gid);
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return {found.begin(), found.end()};
+}
 
 std::string LookUp(std::uint32_t uid) {
   for (std::size_t size = kFirstBuffer; size <= kLargestBuffer; size *= 4) {
@@ -34,6 +54,19 @@ std::string UserNames::Of(std::uint32_t uid) {
   std::string name = LookUp(uid);
   MutexLock lock(mu_);
   return names_.emplace(uid, std::move(name)).first->second;
+}
+
+std::vector<std::uint32_t> UserNames::GroupsOf(UserIdentity user) {
+  const SteadyTime now = SteadyNow();
+  {
+    MutexLock lock(mu_);
+    const auto it = groups_.find(user.uid);
+    if (it != groups_.end() && now - it->second.asked < kGroupsAreKept) return it->second.ids;
+  }
+  std::vector<std::uint32_t> ids = LookUpGroups(Of(user.uid), user);
+  MutexLock lock(mu_);
+  groups_[user.uid] = {ids, now};
+  return ids;
 }
 
 }  // namespace msa

@@ -21,6 +21,7 @@
 #include "msa/adapters/sqlite/sqlite_store.h"
 #include "msa/base/clock.h"
 
+#include "nam_key.h"
 #include "services.h"
 #include "shell.h"
 
@@ -40,12 +41,15 @@ Result<std::string> SocketPath(const DaemonOptions& options) {
   return options.listen.substr(kUnix.size());
 }
 
-ControllerOptions CoreOptions(const DaemonOptions& options) {
+ControllerOptions CoreOptions(const DaemonOptions& options, NamKey nam) {
   ControllerOptions out;
   out.node_timeout = options.node_timeout;
   out.owner_grace = options.owner_grace;
   out.operator_uid = ::geteuid();
   out.scheduler.backfill = options.backfill;
+  out.nam_system = nam.system;
+  out.nam_key = nam.key;
+  out.sign_lease = MakeLeaseSigner(std::move(nam.key));
   return out;
 }
 
@@ -82,9 +86,10 @@ class Daemon {
     MSA_RETURN_IF_ERROR(Lock());
     MSA_ASSIGN_OR_RETURN(store_, OpenSqliteStore(options_.directory + "/state.db", LoggingStore()));
     MSA_ASSIGN_OR_RETURN(loop_, EventLoop::Create());
+    MSA_ASSIGN_OR_RETURN(NamKey nam, LoadOrMakeNamKey(options_.directory + "/nam.key"));
     const std::string system_name = topology.system_name;
     const std::size_t nodes = topology.nodes.size();
-    controller_ = std::make_unique<Controller>(std::move(topology), CoreOptions(options_));
+    controller_ = std::make_unique<Controller>(std::move(topology), CoreOptions(options_, std::move(nam)));
     shell_ = std::make_unique<Shell>(
         *loop_, *controller_, *store_,
         Shell::Options{.system_name = system_name, .heartbeat_interval = options_.heartbeat});
@@ -120,10 +125,14 @@ class Daemon {
     services_.push_back(MakeJobService(*edge_));
     services_.push_back(MakeTopologyService(*edge_));
     services_.push_back(MakeNodeControlService(*edge_));
+    services_.push_back(MakeRegionService(*edge_));
     std::vector<grpc::Service*> served;
     for (const auto& service : services_) served.push_back(service->service());
     MSA_ASSIGN_OR_RETURN(server_, GrpcServer::Start(*loop_, {.path = socket}, served));
     edge_->caller = [this](const grpc::ServerContextBase& context) { return server_->Caller(context); };
+    edge_->caller_process = [this](const grpc::ServerContextBase& context) {
+      return server_->CallerProcess(context);
+    };
     return Status::Ok();
   }
 

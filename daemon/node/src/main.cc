@@ -137,6 +137,7 @@ Status Run(Options& options) {
   // was about to start still listens for a moment.
   ::unlink(paths.attach_socket().c_str());
   ::unlink(paths.jobd_socket().c_str());
+  ::unlink(paths.nam_link().c_str());
   MSA_ASSIGN_OR_RETURN(NodeDaemon::Options prepared, Prepare(options, topology.nodes[index], paths));
   MSA_ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> loop, EventLoop::Create());
   NodeDaemon daemon(*loop, std::move(prepared));
@@ -146,6 +147,7 @@ Status Run(Options& options) {
   MSA_RETURN_IF_ERROR(loop->Run());
   ::unlink(paths.attach_socket().c_str());
   ::unlink(paths.jobd_socket().c_str());
+  ::unlink(paths.nam_link().c_str());
   // Shared memory directories go when the last node daemon of this system leaves them empty.
   ::rmdir(paths.shm_node(::geteuid()).c_str());
   ::rmdir(paths.shm_root(::geteuid()).c_str());

@@ -77,6 +77,7 @@ NodeDaemon::~NodeDaemon() { loop_.Cancel(heartbeat_timer_); }
 Status NodeDaemon::Start() {
   MSA_RETURN_IF_ERROR(sessions_.Listen(options_.paths.attach_socket()));
   MSA_RETURN_IF_ERROR(jobds_.Start());
+  MSA_RETURN_IF_ERROR(ListenToNamd());
   ControllerSession::Handlers handlers;
   handlers.make_registration = [this] { return MakeRegistration(); };
   handlers.on_registered = [this](node_control::Registered registered) {
@@ -89,9 +90,14 @@ Status NodeDaemon::Start() {
   };
   handlers.on_to_jobd = [this](node_control::ToJobd command) { OnToJobd(std::move(command)); };
   handlers.on_quit_job = [this](const node_control::QuitJob& command) { OnQuitJob(command); };
+  handlers.on_to_namd = [this](const node_control::ToNamd& command) {
+    if (nam_) nam_->Send(command.frame);
+  };
   handlers.on_disconnected = [this](const Status& why) {
     loop_.Cancel(heartbeat_timer_);
     unsent_.Clear();  // told again with the rest
+    // What namd had asked for others is lost, and it shall know.
+    if (nam_) nam_->Reset();
     spdlog::warn("controller at {}: {}; connecting again", options_.controller, why.message());
   };
   handlers.on_refused = [this](const Status& why, Millis retry) {
@@ -105,6 +111,22 @@ Status NodeDaemon::Start() {
   controller_ = std::make_unique<ControllerSession>(loop_, std::move(session), std::move(handlers));
   controller_->Start();
   return Status::Ok();
+}
+
+Status NodeDaemon::ListenToNamd() {
+  if (options_.description.nam.value == 0) return Status::Ok();
+  NamLink::Handlers handlers;
+  // Without a controller nothing is kept: namd says it anew after the registration.
+  handlers.on_frame = [this](wire::Frame frame) {
+    if (controller_) (void)controller_->Send(node_control::FromNamd{std::move(frame)});
+  };
+  handlers.on_gone = [this](const std::string& reason) {
+    if (controller_) (void)controller_->Send(node_control::NamdGone{reason});
+  };
+  nam_ = std::make_unique<NamLink>(
+      loop_, NamLink::Options{.node = options_.description.name, .path = options_.paths.nam_link()},
+      std::move(handlers));
+  return nam_->Listen();
 }
 
 void NodeDaemon::Stop(End end, std::function<void()> done) {
@@ -141,6 +163,7 @@ void NodeDaemon::OnRegistered(node_control::Registered registered) {
   spdlog::info("registered with system '{}' at {}, heartbeat every {} ms", registered.system_name,
                options_.controller, heartbeat_interval_.count());
   unsent_.Clear();
+  if (nam_) nam_->Reset();  // namd connects again at once, and this controller gets its hello
   std::set<JobKey> keep;
   for (const node_control::JobdState& state : registered.keep) keep.insert({state.job, state.incarnation});
   for (const node_control::JobdState& state : jobds_.States()) {

@@ -12,6 +12,7 @@
 #include "msa/topology/topology.h"
 
 #include "jobd_manager.h"
+#include "nam_link.h"
 #include "report_log.h"
 #include "session_relay.h"
 #include "unsent_reports.h"
@@ -53,6 +54,7 @@ class NodeDaemon {
   void OnReport(const JobKey& key, wire::Frame frame);
   void OnGone(GoneJob gone);
   void SendGone(const GoneJob& gone);
+  Status ListenToNamd();
   // What the job daemons said since the loop's last turn.
   void FlushReports();
   void SendHeartbeat();
@@ -64,6 +66,7 @@ class NodeDaemon {
   SessionRelay sessions_;
   ReportLog reports_;
   UnsentReports unsent_;
+  std::unique_ptr<NamLink> nam_;  // of a node with network attached memory
   std::unique_ptr<ControllerSession> controller_;
   Millis heartbeat_interval_{1000};
   TimerId heartbeat_timer_{};

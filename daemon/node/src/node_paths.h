@@ -27,6 +27,8 @@ class NodePaths {
   std::string lock() const { return base_ + "/noded.lock"; }
   std::string attach_socket() const { return base_ + "/noded.sock"; }  // gRPC, for msactl
   std::string jobd_socket() const { return base_ + "/jobd.sock"; }     // local wire format, for job daemons
+  std::string nam_link() const { return base_ + "/nam-link.sock"; }    // local wire format, for msa-namd
+  std::string namd_socket() const { return base_ + "/namd.sock"; }     // made by msa-namd, for its clients
   std::string topology_xml() const { return base_ + "/hwloc.xml"; }
   std::string jobd_log() const { return dir_ + "/log/jobd-" + node_ + ".log"; }
   std::string log_directory() const { return dir_ + "/log"; }

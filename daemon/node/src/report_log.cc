@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "msa/base/messages.h"
+#include "msa/base/nam_relay.h"
 
 namespace msa::node {
 namespace {
@@ -23,10 +24,11 @@ std::optional<std::uint64_t> RequestOf(const wire::Frame& frame) {
   return decoded.ok() ? std::optional(decoded->request) : std::nullopt;
 }
 
-// Heads say these again by themselves; an old one after a newer one would be wrong.
+// Heads and programs say these again by themselves; an old one after a newer one would be wrong.
 bool IsSaidAgain(std::uint16_t type) {
   return type == wire::NamePublish::kType || type == wire::NameLookup::kType ||
-         type == wire::LinkAsk::kType || type == wire::LinkReady::kType;
+         type == wire::LinkAsk::kType || type == wire::LinkReady::kType || type == wire::NamFromTask::kType ||
+         type == wire::NamAllotmentAsk::kType;
 }
 
 }  // namespace
@@ -38,6 +40,7 @@ void ReportLog::Add(const JobKey& key, const wire::Frame& frame) {
     std::erase_if(entry.frames, [&](const wire::Frame& f) {
       return f.type == wire::JobExit::kType && (entry.bytes -= f.payload.size(), true);
     });
+  if (frame.type == wire::NamTaskGone::kType) LimitTasksGone(entry);
   entry.bytes += frame.payload.size();
   entry.frames.push_back(frame);
   for (auto it = entry.frames.begin();
@@ -49,6 +52,17 @@ void ReportLog::Add(const JobKey& key, const wire::Frame& frame) {
     entry.bytes -= it->payload.size();
     it = entry.frames.erase(it);
   }
+}
+
+// Clients that are gone must not push out what is known of the job itself.
+void ReportLog::LimitTasksGone(Entry& entry) {
+  const auto is_gone = [](const wire::Frame& f) { return f.type == wire::NamTaskGone::kType; };
+  if (static_cast<std::size_t>(std::count_if(entry.frames.begin(), entry.frames.end(), is_gone)) <
+      kMaxTasksGone)
+    return;
+  const auto oldest = std::find_if(entry.frames.begin(), entry.frames.end(), is_gone);
+  entry.bytes -= oldest->payload.size();
+  entry.frames.erase(oldest);
 }
 
 void ReportLog::OnCommand(const JobKey& key, const wire::Frame& frame) {

@@ -95,6 +95,15 @@ void FakeController::Take(Stream& stream, v1::NodeReport report) {
     case v1::NodeReport::kJobdGone:
       gone_.push_back(node_control::FromProto(report.jobd_gone()));
       break;
+    case v1::NodeReport::kFromNamd: {
+      auto from = node_control::FromProto(std::move(*report.mutable_from_namd()));
+      ASSERT_TRUE(from.ok());
+      from_namd_.push_back(std::move(from->frame));
+      break;
+    }
+    case v1::NodeReport::kNamdGone:
+      namds_gone_.push_back(report.namd_gone().reason());
+      break;
     default:
       ADD_FAILURE() << "unexpected report " << report.what_case();
   }
@@ -125,6 +134,14 @@ std::vector<node_control::JobdGone> FakeController::gone() {
   MutexLock lock(mu_);
   return gone_;
 }
+std::vector<wire::Frame> FakeController::from_namd() {
+  MutexLock lock(mu_);
+  return from_namd_;
+}
+std::vector<std::string> FakeController::namds_gone() {
+  MutexLock lock(mu_);
+  return namds_gone_;
+}
 bool FakeController::Got(std::uint16_t type) {
   MutexLock lock(mu_);
   return std::any_of(from_jobd_.begin(), from_jobd_.end(),
@@ -135,6 +152,8 @@ void FakeController::Clear() {
   heartbeats_.clear();
   from_jobd_.clear();
   gone_.clear();
+  from_namd_.clear();
+  namds_gone_.clear();
 }
 void FakeController::Send(v1::NodeCommand command) {
   std::shared_ptr<Stream> stream;

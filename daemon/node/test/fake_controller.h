@@ -34,7 +34,9 @@ class FakeController : public v1::NodeControlService::CallbackService {
   node_control::Heartbeat heartbeat() MSA_EXCLUDES(mu_);  // the last one
   std::vector<node_control::FromJobd> from_jobd() MSA_EXCLUDES(mu_);
   std::vector<node_control::JobdGone> gone() MSA_EXCLUDES(mu_);
-  bool Got(std::uint16_t type) MSA_EXCLUDES(mu_);  // a FromJobd of this type
+  std::vector<wire::Frame> from_namd() MSA_EXCLUDES(mu_);
+  std::vector<std::string> namds_gone() MSA_EXCLUDES(mu_);  // their reasons
+  bool Got(std::uint16_t type) MSA_EXCLUDES(mu_);           // a FromJobd of this type
   // Forgets recorded messages.
   void Clear() MSA_EXCLUDES(mu_);
 
@@ -56,6 +58,8 @@ class FakeController : public v1::NodeControlService::CallbackService {
   std::vector<node_control::Heartbeat> heartbeats_ MSA_GUARDED_BY(mu_);
   std::vector<node_control::FromJobd> from_jobd_ MSA_GUARDED_BY(mu_);
   std::vector<node_control::JobdGone> gone_ MSA_GUARDED_BY(mu_);
+  std::vector<wire::Frame> from_namd_ MSA_GUARDED_BY(mu_);
+  std::vector<std::string> namds_gone_ MSA_GUARDED_BY(mu_);
 };
 
 }  // namespace msa::node::test

@@ -49,6 +49,28 @@ TEST(ReportLog, LeavesToHeadsWhatTheySayAgainThemselves) {
   EXPECT_TRUE(log.entries().empty());
 }
 
+TEST(ReportLog, LeavesToProgramsWhatTheyAskAboutMemory) {
+  ReportLog log;
+  log.Add(kJob, Frame(wire::NamFromTask{}));
+  log.Add(kJob, Frame(wire::NamAllotmentAsk{}));
+  EXPECT_TRUE(log.entries().empty());
+}
+
+TEST(ReportLog, ClientsThatAreGoneDoNotPushOutTheRest) {
+  ReportLog log;
+  log.Add(kJob, Frame(wire::JobStarted{1}));
+  for (std::uint64_t i = 1; i <= 2 * ReportLog::kMaxFrames; ++i)
+    log.Add(kJob, Frame(wire::NamTaskGone{i, NamClientId(i)}));
+  const ReportLog::Entry& entry = log.entries().at(kJob);
+  ASSERT_EQ(entry.frames.size(), 1 + ReportLog::kMaxTasksGone);
+  EXPECT_EQ(entry.frames.front().type, wire::JobStarted::kType);
+  EXPECT_EQ(wire::Decode<wire::NamTaskGone>(entry.frames.back().payload)->connection,
+            2 * ReportLog::kMaxFrames);
+  std::size_t bytes = 0;
+  for (const wire::Frame& frame : entry.frames) bytes += frame.payload.size();
+  EXPECT_EQ(entry.bytes, bytes);
+}
+
 TEST(ReportLog, IsBoundedAndKeepsTheExitRecord) {
   ReportLog log;
   wire::JobExit exit;

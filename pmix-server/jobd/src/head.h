@@ -66,6 +66,7 @@ struct HeadOptions {
   Millis mixture_wait{3'000};
   Millis linger{1'000};           // for children that are leaving, before a spawn is refused
   Millis plan_unused{60'000};     // a permission to spawn that nobody uses is taken back
+  Millis allotment_wait{10'000};  // for the controller's word on more network attached memory
   Millis step_owner_wait{2'000};  // how long the msactl of a step inside a job may stay away
   std::size_t max_steps = 4096;   // at once, waiting ones included
   Millis kill_report{10'000};     // a member that does not report the end of killed tasks by then is lost
@@ -165,6 +166,7 @@ class Head {
     SteadyTime deadline{};
     std::optional<SpawnPlace> place;  // reserved, until PMIx_Spawn brings the ticket
     bool claimed = false;             // it has: `from`, `request` and `ask` are PMIx_Spawn's
+    std::uint64_t nam_request = 0;    // NamAllotmentAsk under way: placed, but not permitted yet
   };
   // stdin of rank 0 of a step
   struct Input {
@@ -320,6 +322,9 @@ class Head {
   void OnPlan(std::uint32_t from, std::uint64_t request, PlanRequest plan);
   void OnPlanDrop(std::uint32_t from, const PlanDrop& message);
   void Reserve(SpawnJob& job, SpawnPlace place);
+  void Permit(SpawnJob& job);
+  void AskAllotment(SpawnJob& job);
+  void OnAllotment(const wire::NamAllotment& answer);
   bool Shrink(SpawnJob& job, const SpawnShortage& shortage);
   void AddAlternatives(const SpawnJob& job, const SpawnShortage& shortage, wire::GrantAsk& ask);
   std::int64_t WaitLeft(const SpawnJob& job) const;

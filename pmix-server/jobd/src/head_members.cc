@@ -37,6 +37,8 @@ void Head::OnController(const wire::Frame& frame) {
       return LeaveWhenDone();
     case wire::GrantAnswer::kType:
       return with(wire::GrantAnswer{}, [&](auto m) { OnGrantAnswer(m); });
+    case wire::NamAllotment::kType:
+      return with(wire::NamAllotment{}, [&](auto m) { OnAllotment(m); });
     case wire::RecallGrant::kType:
       return with(wire::RecallGrant{}, [&](auto m) { OnRecall(m); });
     case wire::NameAnswer::kType:

@@ -85,15 +85,22 @@ void Head::RefusePlan(SpawnJob& job, wire::SpawnRefusal refusal, const std::stri
 
 void Head::Reserve(SpawnJob& job, SpawnPlace place) {
   outlet_.Cancel(job.timer);
-  PlanReply reply;
-  reply.counts = job.counts;
   if (place.rank_member.empty()) {  // a set whose largest member that can be started is 0
+    PlanReply reply;
+    reply.counts = job.counts;
     Tell(job.from, reply, job.request);
     return Forget(job);
   }
+  job.place = std::move(place);
+  if (job.plan->nam.value > 0) return AskAllotment(job);
+  Permit(job);
+}
+
+void Head::Permit(SpawnJob& job) {
+  PlanReply reply;
+  reply.counts = job.counts;
   reply.ticket = fmt::format("{}.{}.{}", launch_.job, launch_.incarnation, job.number);
   reply.nspace = NamespaceOf(job);
-  job.place = std::move(place);
   job.timer = outlet_.After(options_.plan_unused, [this, number = job.number] {
     const auto it = spawns_.find(number);
     if (it == spawns_.end() || it->second.claimed) return;
@@ -101,6 +108,32 @@ void Head::Reserve(SpawnJob& job, SpawnPlace place) {
     Forget(it->second);
   });
   Tell(job.from, reply, job.request);
+}
+
+// The processes have their slots; their memory is the last thing asked for, as nothing takes it back.
+void Head::AskAllotment(SpawnJob& job) {
+  job.nam_request = next_grant_request_++;
+  TellController(wire::NamAllotmentAsk{job.nam_request, job.plan->nam});
+  job.timer = outlet_.After(options_.allotment_wait, [this, number = job.number] {
+    const auto it = spawns_.find(number);
+    if (it == spawns_.end()) return;
+    RefusePlan(it->second, wire::SpawnRefusal::kSpawn,
+               fmt::format("spawn refused: the controller did not answer for {} bytes of network attached "
+                           "memory (msa_nam) within {} s; spawn again",
+                           it->second.plan->nam.value, options_.allotment_wait.count() / 1000));
+  });
+}
+
+void Head::OnAllotment(const wire::NamAllotment& answer) {
+  const auto it = std::find_if(spawns_.begin(), spawns_.end(), [&](const auto& entry) {
+    return answer.request != 0 && entry.second.nam_request == answer.request;
+  });
+  if (it == spawns_.end()) return;  // its asker is gone
+  SpawnJob& job = it->second;
+  outlet_.Cancel(job.timer);
+  job.nam_request = 0;
+  if (answer.reason.empty()) return Permit(job);
+  RefusePlan(job, wire::SpawnRefusal::kSpawn, "spawn refused: msa_nam: " + answer.reason);
 }
 
 // Fewer processes of the command that is short. False: it has no smaller member.
@@ -151,7 +184,7 @@ bool Head::Claim(std::uint32_t from, std::uint64_t request, SpawnRequest& ask) {
   if (!ticket) return false;
   const auto it = std::find_if(spawns_.begin(), spawns_.end(), [&](const auto& entry) {
     const SpawnJob& job = entry.second;
-    return job.place && !job.claimed && job.ask.proc == ask.proc &&
+    return job.place && !job.claimed && job.nam_request == 0 && job.ask.proc == ask.proc &&
            *ticket == fmt::format("{}.{}.{}", launch_.job, launch_.incarnation, job.number);
   });
   std::vector<std::uint32_t> asked;

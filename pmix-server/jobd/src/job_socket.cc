@@ -4,14 +4,18 @@
 #include <unistd.h>
 
 #include "msa/adapters/process/unix_socket.h"
+#include "msa/base/nam_region.h"
 
 namespace msa::jobd {
 namespace {
 
 // Connections at once: a task opens one; the largest nodes run a few hundred tasks.
 constexpr std::size_t kMaxClients = 4096;
-// A task has nothing longer to say.
+// A task has nothing longer to say, but for requests about memory.
 constexpr std::size_t kMaxPayload = 64 * 1024;
+constexpr std::size_t kMaxQueued = std::size_t{32} << 20;  // of answers to a client that does not read
+
+constexpr int kNamRequests = 0x07;  // high byte of their types
 
 }  // namespace
 
@@ -56,7 +60,7 @@ Status JobSocket::Admit(UniqueFd fd) {
   handlers.on_frame = [this, client](wire::Frame frame) { OnFrame(client, frame); };
   handlers.on_closed = [this, client](const Status&) { Drop(client); };
   MSA_ASSIGN_OR_RETURN(auto channel, FrameChannel::Create(loop_, MakePlainStream(std::move(fd)),
-                                                          std::move(handlers), kMaxPayload));
+                                                          std::move(handlers), wire::kMaxNamPayload));
   clients_[client].channel = std::move(channel);
   return Status::Ok();
 }
@@ -76,6 +80,11 @@ Result<wire::TaskWelcome> JobSocket::Greet(const wire::Frame& frame, Client& cli
 void JobSocket::OnFrame(std::uint64_t id, const wire::Frame& frame) {
   const auto it = clients_.find(id);
   if (it == clients_.end()) return;
+  if (frame.payload.size() > kMaxPayload && frame.type >> 8 != kNamRequests) {
+    log_(fmt::format("a task's message of type {:#06x} has {} bytes, the limit is {}; connection closed",
+                     frame.type, frame.payload.size(), kMaxPayload));
+    return Drop(id);
+  }
   if (it->second.task) {
     if (handlers_.on_frame) handlers_.on_frame(id, *it->second.task, frame);
     return;
@@ -83,6 +92,15 @@ void JobSocket::OnFrame(std::uint64_t id, const wire::Frame& frame) {
   const auto answer = Greet(frame, it->second);
   if (answer.ok()) return it->second.channel->SendMessage(*answer, frame.id);
   log_("task's message refused: " + answer.status().message());
+  Drop(id);
+}
+
+void JobSocket::SendFrame(std::uint64_t id, const wire::Frame& frame) {
+  const auto it = clients_.find(id);
+  if (it == clients_.end()) return;
+  it->second.channel->Send(wire::Pack(frame.type, frame.id, frame.payload));
+  if (it->second.channel->queued() <= kMaxQueued) return;
+  log_("a task does not read its answers; connection closed");
   Drop(id);
 }
 

@@ -40,6 +40,8 @@ class JobSocket {
     if (const auto it = clients_.find(client); it != clients_.end())
       it->second.channel->SendMessage(message, id);
   }
+  // The same for a frame that is relayed. A client that does not read is dropped.
+  void SendFrame(std::uint64_t client, const wire::Frame& frame);
 
   const std::string& path() const noexcept { return path_; }
   std::size_t connections() const noexcept { return clients_.size(); }

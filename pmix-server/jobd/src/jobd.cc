@@ -75,29 +75,47 @@ Status Jobd::Prepare() {
   MSA_ASSIGN_OR_RETURN(host_, pmix::PmixHost::Start(host, loop_, [this](pmix::Upcall upcall) {
                          if (member_ && !leaving_) member_->OnUpcall(std::move(upcall));
                        }));
-  JobSocket::Handlers of_tasks;
-  of_tasks.greet = [this](const wire::TaskHello& hello) { return Greet(hello); };
-  of_tasks.on_frame = [this](std::uint64_t client, const wire::TaskHello& task, const wire::Frame& frame) {
-    if (member_ && !leaving_) member_->OnTaskFrame(client, task, frame);
+  NamRelay::Handlers of_nam;
+  of_nam.to_controller = [this](std::uint16_t type, const std::string& payload) {
+    if (link_) link_->Send(type, 0, payload);
   };
-  of_tasks.on_closed = [this](std::uint64_t client) {
-    if (member_ && !leaving_) member_->OnTaskGone(client);
+  of_nam.to_task = [this](std::uint64_t client, const wire::Frame& frame) {
+    job_socket_->SendFrame(client, frame);
   };
-  MSA_ASSIGN_OR_RETURN(job_socket_,
-                       JobSocket::Create(loop_, options_.directory + "/job.sock", std::move(of_tasks),
-                                         [this](const std::string& text) { Log(text); }));
+  nam_ = std::make_unique<NamRelay>(std::move(of_nam));
+  MSA_ASSIGN_OR_RETURN(job_socket_, JobSocket::Create(loop_, options_.directory + "/job.sock", TaskHandlers(),
+                                                      [this](const std::string& text) { Log(text); }));
   NodeLink::Handlers handlers;
   handlers.hello = [this] { return Hello(); };
   handlers.on_frame = [this](wire::Frame frame) { OnNodeFrame(std::move(frame)); };
   handlers.on_up = [this] {
     loop_.Cancel(orphan_timer_);
     if (!launch_) WarmTlsLater();
+    nam_->OnLinkUp();
     if (head_ && !leaving_) head_->OnControllerLink();
   };
   handlers.on_down = [this](const std::string& why) { OnNodeDown(why); };
   link_ = std::make_unique<NodeLink>(loop_, options_.noded_socket, std::move(handlers));
   link_->Connect();
   return Status::Ok();
+}
+
+JobSocket::Handlers Jobd::TaskHandlers() {
+  JobSocket::Handlers handlers;
+  handlers.greet = [this](const wire::TaskHello& hello) { return Greet(hello); };
+  handlers.on_frame = [this](std::uint64_t client, const wire::TaskHello& task, const wire::Frame& frame) {
+    if (!member_ || leaving_) return;
+    if (!NamRelay::Takes(frame.type)) return member_->OnTaskFrame(client, task, frame);
+    const std::string who = task.nspace.empty()
+                                ? fmt::format("a process of job {} on {}", launch_->job, options_.node)
+                                : fmt::format("rank {} of {} on {}", task.rank, task.nspace, options_.node);
+    nam_->OnTaskFrame(client, who, frame, SteadyNow());
+  };
+  handlers.on_closed = [this](std::uint64_t client) {
+    nam_->OnTaskGone(client);
+    if (member_ && !leaving_) member_->OnTaskGone(client);
+  };
+  return handlers;
 }
 
 // ------------------------------------------------------------------------------------------ noded
@@ -158,6 +176,11 @@ void Jobd::OnNodeFrame(wire::Frame frame) {
 
 void Jobd::OnControllerFrame(const wire::Frame& frame) {
   if (!launch_) return spdlog::warn("message of type {:#06x} without a job; ignored", frame.type);
+  if (frame.type == wire::NamToTask::kType) {
+    auto answer = wire::Decode<wire::NamToTask>(frame.payload);
+    if (answer.ok()) return nam_->OnToTask(std::move(*answer));
+    return spdlog::warn("an answer for a task: {}", answer.status().message());
+  }
   if (head_) return head_->OnController(frame);
   switch (frame.type) {
     case wire::MembersChanged::kType:
@@ -356,6 +379,7 @@ void Jobd::Leave(const std::string& reason) {
       spdlog::error("{} processes of the job could not be killed; look for state D", survivors);
     // 1 s: the last words of a job are a few frames.
     if (link_ == nullptr) return Vanish();
+    nam_->AllGone();  // the job may go on without this node
     link_->Flush(Millis(1'000), [this] { Vanish(); });
   });
 }

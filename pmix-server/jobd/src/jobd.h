@@ -15,6 +15,7 @@
 #include "head.h"
 #include "job_socket.h"
 #include "member.h"
+#include "nam_relay.h"
 #include "node_link.h"
 #include "peer_mesh.h"
 #include "tls_stream.h"
@@ -58,6 +59,7 @@ class Jobd final : private HeadOutlet {
  private:
   Jobd(EventLoop& loop, JobdOptions options) : loop_(loop), options_(std::move(options)) {}
   Status Prepare();
+  JobSocket::Handlers TaskHandlers();
 
   // noded
   wire::JobdHello Hello() const;
@@ -112,6 +114,7 @@ class Jobd final : private HeadOutlet {
   std::unique_ptr<launch::TaskLauncher> launcher_;
   std::unique_ptr<pmix::PmixHost> host_;
   std::unique_ptr<JobSocket> job_socket_;
+  std::unique_ptr<NamRelay> nam_;
   std::unique_ptr<NodeLink> link_;
   // With a job:
   std::optional<wire::LaunchJob> launch_;  // without secret and step

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "msa/launch/find_program.h"
 
@@ -15,6 +16,7 @@ namespace msa::jobd {
 namespace {
 
 constexpr std::size_t kMaxFile = 64 * 1024;
+constexpr std::uint64_t kMostNam = std::numeric_limits<std::int64_t>::max();
 
 std::string Absolute(const std::string& path, const std::string& cwd) {
   return path.empty() || path.starts_with('/') ? path : cwd + "/" + path;
@@ -75,6 +77,10 @@ Result<ReadyPlan> MakePlan(const wire::TaskHello& task, wire::SpawnAsk ask) {
     plan.request.commands.push_back(std::move(parsed.plan));
     plan.request.wait_ms = std::max(plan.request.wait_ms, std::int64_t{parsed.wait.count()});
     plan.request.time_ms = std::max(plan.request.time_ms, std::int64_t{parsed.time.count()});
+    if (parsed.nam.value > kMostNam - plan.request.nam.value)
+      return Error(Code::kInvalidArgument, "info key 'msa_nam': the commands ask for more than {} bytes",
+                   kMostNam);
+    plan.request.nam = Bytes(plan.request.nam.value + parsed.nam.value);
     plan.verdict.programs.push_back(std::move(program));
     plan.verdict.wdirs.push_back(parsed.wdir.empty() ? std::string() : cwd);
   }

@@ -359,9 +359,11 @@ struct PlanRequest {
   std::int64_t wait_ms = 0;
   std::int64_t time_ms = 0;  // the children are ended after it; 0: never
   std::vector<std::string> unknown;
+  Bytes
+      nam;  // network attached memory that the job's allotment is to grow by, once all processes have a place
   template <class A>
   void Fields(A& a) {
-    a(proc, commands, wait_ms, time_ms, unknown);
+    a(proc, commands, wait_ms, time_ms, unknown, nam);
   }
 };
 

@@ -92,7 +92,8 @@ Status ApplyFile(const std::string& text, wire::SpawnCommand& command) {
   const std::pair<std::string_view, std::string*> keys[] = {
       {"arch", &command.arch},       {"soft", &command.soft},         {"host", &command.host},
       {"wdir", &command.wdir},       {"path", &command.path},         {"msa_nodes", &command.msa_nodes},
-      {"msa_ppn", &command.msa_ppn}, {"msa_wait", &command.msa_wait}, {"msa_time", &command.msa_time}};
+      {"msa_ppn", &command.msa_ppn}, {"msa_wait", &command.msa_wait}, {"msa_time", &command.msa_time},
+      {"msa_nam", &command.msa_nam}};
   std::size_t number = 0;
   for (const std::string_view raw : Split(text, "\n")) {
     ++number;
@@ -106,7 +107,7 @@ Status ApplyFile(const std::string& text, wire::SpawnCommand& command) {
       return Error(
           Code::kInvalidArgument,
           "line {}: '{}'; expected KEY = VALUE with one of the keys arch, soft, host, wdir, path, msa_nodes, "
-          "msa_ppn, msa_wait, msa_time",
+          "msa_ppn, msa_wait, msa_time, msa_nam",
           number, line);
     if (found->second->empty()) *found->second = Trim(line.substr(equals + 1));
   }
@@ -158,6 +159,22 @@ Result<Millis> ParseDuration(std::string_view text) {
   return Millis(sum);
 }
 
+Result<Bytes> ParseBytes(std::string_view text) {
+  const std::string_view trimmed = Trim(text);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
+  std::string_view unit(end, static_cast<std::size_t>(trimmed.data() + trimmed.size() - end));
+  if (unit.size() == 3 && unit.ends_with("iB")) unit.remove_suffix(2);
+  constexpr std::string_view kUnits = "KMGT";
+  const auto found = unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
+  const int shift = found == std::string_view::npos ? 0 : 10 * (static_cast<int>(found) + 1);
+  if (error != std::errc() || (!unit.empty() && shift == 0) || value == 0 ||
+      value > (std::uint64_t{std::numeric_limits<std::int64_t>::max()} >> shift))
+    return Error(Code::kInvalidArgument,
+                 "'{}' is no size; expected bytes above 0, or a number with K, M, G or T as in 64M", text);
+  return Bytes(value << shift);
+}
+
 Result<ParsedCommand> ParseSpawnCommand(
     wire::SpawnCommand command,
     const std::function<Result<std::string>(const std::string& path)>& read_file) {
@@ -175,6 +192,11 @@ Result<ParsedCommand> ParseSpawnCommand(
   MSA_ASSIGN_OR_RETURN(out.plan.per_node, Count("msa_ppn", command.msa_ppn));
   MSA_ASSIGN_OR_RETURN(out.wait, Duration("msa_wait", command.msa_wait));
   MSA_ASSIGN_OR_RETURN(out.time, Duration("msa_time", command.msa_time));
+  if (!command.msa_nam.empty()) {
+    auto nam = ParseBytes(command.msa_nam);
+    if (!nam.ok()) return nam.status().WithContext("info key 'msa_nam'");
+    out.nam = *nam;
+  }
   out.plan.module = Trim(command.arch);
   out.plan.hosts = Words(command.host, ",");
   out.program = command.program;

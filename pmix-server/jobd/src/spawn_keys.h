@@ -25,6 +25,10 @@ Result<std::vector<std::uint32_t>> ParseSoftSet(std::string_view text, std::uint
 // "90" (seconds), "10ms", "5m", "1h30m", "2d". kInvalidArgument: anything else, or more than a year.
 Result<Millis> ParseDuration(std::string_view text);
 
+// "64M", "2G", "1GiB", "1048576": bytes, or with K, M, G, T in steps of 1,024. kInvalidArgument: anything
+// else, 0, or more than 2^63 - 1.
+Result<Bytes> ParseBytes(std::string_view text);
+
 // The keys of `command`, with those of its `file` where the info has none. `read_file`: text of a path.
 // kInvalidArgument names the key, the value and what was expected; else what read_file answers.
 struct ParsedCommand {
@@ -34,6 +38,7 @@ struct ParsedCommand {
   std::string wdir;
   Millis wait{0};
   Millis time{0};
+  Bytes nam;  // beyond the job's allotment
 };
 Result<ParsedCommand> ParseSpawnCommand(
     wire::SpawnCommand command, const std::function<Result<std::string>(const std::string& path)>& read_file);

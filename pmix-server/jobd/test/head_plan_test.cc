@@ -267,5 +267,73 @@ TEST_F(HeadPlanTest, AChildsFailureIsLeftToItsParentIfTheJobWantsSo) {
   EXPECT_EQ(ToldController<wire::JobExit>()[0].exit_code, 0);
 }
 
+// ------------------------------------------------------------------------- network attached memory (msa_nam)
+
+class HeadAllotmentTest : public HeadPlanTest {
+ public:
+  static PlanRequest PlanWithMemory(std::uint32_t count) {
+    PlanRequest plan = Plan({count}, "bn");
+    plan.nam = Bytes(64u << 20);
+    return plan;
+  }
+  wire::NamAllotmentAsk Ask() {
+    const auto asks = ToldController<wire::NamAllotmentAsk>();
+    EXPECT_EQ(asks.size(), 1u);
+    return asks.empty() ? wire::NamAllotmentAsk{} : asks[0];
+  }
+};
+
+TEST_F(HeadAllotmentTest, IsAskedForOnceTheProcessesHaveAPlaceAndBeforeTheyMayStart) {
+  BeginRunning({0});
+  From(0, PlanWithMemory(4), 5);
+  EXPECT_EQ(Ask().more, Bytes(64u << 20));
+  EXPECT_THAT(Told<PlanReply>(0), IsEmpty());
+  EXPECT_EQ(head->slots().free(1), 0u);
+  From(0, Claim("7.1.1", 4), 11);
+  ASSERT_EQ(Told<SpawnReply>(0).size(), 1u) << "a ticket that was guessed is none yet";
+  EXPECT_NE(Told<SpawnReply>(0)[0].status, pmix::kPmixSuccess);
+  FromController(wire::NamAllotment{Ask().request, Bytes(128u << 20), ""});
+  EXPECT_EQ(Reply().ticket, "7.1.1");
+  From(0, Claim(Reply().ticket, 4), 12);
+  EXPECT_EQ(Told<NamespaceRegister>(1).size(), 1u);
+}
+
+TEST_F(HeadAllotmentTest, ARefusalNamesTheReasonAndKeepsNothing) {
+  BeginRunning({0});
+  From(0, PlanWithMemory(4), 5);
+  FromController(wire::NamAllotment{Ask().request, Bytes(0), "64 MiB asked, 1 MiB are free"});
+  EXPECT_EQ(Reply().refusal, wire::SpawnRefusal::kSpawn);
+  EXPECT_THAT(Reply().reason, HasSubstr("msa_nam: 64 MiB asked, 1 MiB are free"));
+  EXPECT_EQ(head->slots().free(1), 4u);
+}
+
+TEST_F(HeadAllotmentTest, IsNotAskedForWhenTheProcessesGetNoPlace) {
+  BeginRunning({0});
+  From(0, PlanWithMemory(8), 5);
+  Refuse("all taken");
+  EXPECT_EQ(Reply().refusal, wire::SpawnRefusal::kSpawn);
+  EXPECT_THAT(ToldController<wire::NamAllotmentAsk>(), IsEmpty());
+}
+
+TEST_F(HeadAllotmentTest, ASilentControllerIsARefusal) {
+  BeginRunning({0});
+  From(0, PlanWithMemory(4), 5);
+  Advance(Millis(11'000));
+  EXPECT_THAT(Reply().reason, HasSubstr("did not answer for 67108864 bytes"));
+  EXPECT_EQ(head->slots().free(1), 4u);
+  FromController(wire::NamAllotment{Ask().request, Bytes(64u << 20), ""});
+  EXPECT_EQ(Told<PlanReply>(0).size(), 1u) << "too late";
+}
+
+TEST_F(HeadAllotmentTest, AnAnswerForAnAskerThatIsGoneIsIgnored) {
+  BeginRunning({0});
+  From(0, PlanWithMemory(4), 5);
+  From(0, PlanDrop{5});
+  EXPECT_EQ(head->slots().free(1), 4u);
+  FromController(wire::NamAllotment{Ask().request, Bytes(64u << 20), ""});
+  FromController(wire::NamAllotment{0, Bytes(0), "to nobody"});
+  EXPECT_THAT(Told<PlanReply>(0), IsEmpty());
+}
+
 }  // namespace
 }  // namespace msa::jobd

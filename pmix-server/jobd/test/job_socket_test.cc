@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/unix_socket.h"
+#include "msa/base/nam_messages.h"
 
 namespace msa::jobd {
 namespace {
@@ -83,6 +84,29 @@ TEST_F(JobSocketTest, RefusesWithoutAJobOrWithAnotherVersionOrMessage) {
     EXPECT_TRUE(Until([&] { return closed_; }));
   }
   EXPECT_TRUE(Until([&] { return socket_->connections() == 0; }));
+}
+
+TEST_F(JobSocketTest, TakesRequestsForMemoryThatAreLongerThanOtherMessages) {
+  Connect();
+  client_->SendMessage(wire::TaskHello{wire::kProtocolVersion, "msa.7.1.0", Rank(1)});
+  client_->Send(wire::Pack(0x0701, 0, std::string(wire::kMaxNamPayload, 'x')));
+  ASSERT_TRUE(Until([&] { return log_ == "msa.7.1.0 sent 0x701; "; })) << log_;
+  client_->Send(wire::Pack(wire::SpawnAsk::kType, 0, std::string(64 * 1024 + 1, 'x')));
+  EXPECT_TRUE(Until([&] { return closed_; }));
+  EXPECT_NE(log_.find("has 65537 bytes, the limit is 65536"), std::string::npos) << log_;
+  EXPECT_TRUE(log_.ends_with("gone; ")) << log_;
+}
+
+TEST_F(JobSocketTest, AClientThatDoesNotReadItsAnswersIsDropped) {
+  Connect();
+  client_->SendMessage(wire::TaskHello{wire::kProtocolVersion, "msa.7.1.0", Rank(1)});
+  ASSERT_TRUE(Until([&] { return answer_.has_value(); }));
+  client_->PauseReading();
+  const wire::Frame answer{wire::NamListing::kType, 0, 1, std::string(4 << 20, 'x')};
+  for (int i = 0; i < 16; ++i) socket_->SendFrame(1, answer);
+  EXPECT_EQ(socket_->connections(), 0u);
+  EXPECT_TRUE(log_.ends_with("gone; ")) << log_;
+  socket_->SendFrame(1, answer);
 }
 
 TEST_F(JobSocketTest, IsForItsUserAlone) {

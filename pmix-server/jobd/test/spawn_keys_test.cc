@@ -128,6 +128,32 @@ TEST(SpawnKeys, NameTheKeyAndTheValueThatIsWrong) {
   EXPECT_THAT(refusal([](auto& c) { c.file = "keys"; }), HasSubstr("no file 'keys'"));
 }
 
+TEST(SpawnKeys, AskForMemory) {
+  wire::SpawnCommand command = Command();
+  EXPECT_EQ(ParseSpawnCommand(command, NoFile)->nam, Bytes(0));
+  command.msa_nam = "64M";
+  EXPECT_EQ(ParseSpawnCommand(command, NoFile)->nam, Bytes(64u << 20));
+  command.msa_nam = "much";
+  EXPECT_THAT(ParseSpawnCommand(command, NoFile).status().message(),
+              HasSubstr("info key 'msa_nam': 'much' is no size"));
+  command.msa_nam.clear();
+  command.file = "keys";
+  const auto parsed = ParseSpawnCommand(
+      command, [](const std::string&) -> Result<std::string> { return std::string("msa_nam = 2G\n"); });
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  EXPECT_EQ(parsed->nam, Bytes(std::uint64_t{2} << 30));
+}
+
+TEST(ByteSize, IsANumberWithAUnitOrBytes) {
+  EXPECT_EQ(*ParseBytes("1048576"), Bytes(1048576));
+  EXPECT_EQ(*ParseBytes(" 3K "), Bytes(3072));
+  EXPECT_EQ(*ParseBytes("1GiB"), Bytes(1u << 30));
+  EXPECT_EQ(*ParseBytes("8388607T"), Bytes(8388607ull << 40));
+  for (const char* text : {"", "0", "0M", "-1", "1.5G", "M", "64m", "64MB", "64 M", "1P", "8388608T",
+                           "99999999999999999999", "9223372036854775808"})
+    EXPECT_EQ(ParseBytes(text).status().code(), Code::kInvalidArgument) << text;
+}
+
 TEST(SpawnKeys, OfAFileStandBehindThoseOfTheInfo) {
   wire::SpawnCommand command = Command();
   command.arch = "cluster";

@@ -230,6 +230,11 @@ class ControllerSession::Impl : public std::enable_shared_from_this<Impl> {
       case v1::NodeCommand::kQuitJob:
         handlers_.on_quit_job(node_control::FromProto(command.quit_job()));
         return Status::Ok();
+      case v1::NodeCommand::kToNamd: {
+        MSA_ASSIGN_OR_RETURN(auto to, node_control::FromProto(std::move(*command.mutable_to_namd())));
+        if (handlers_.on_to_namd) handlers_.on_to_namd(std::move(to));
+        return Status::Ok();
+      }
       case v1::NodeCommand::WHAT_NOT_SET:
         return Status::Ok();  // of a newer controller
     }
@@ -295,6 +300,12 @@ Status ControllerSession::Send(node_control::FromJobd report) {
   return impl_->Send(node_control::ToProto(std::move(report)));
 }
 Status ControllerSession::Send(const node_control::JobdGone& report) {
+  return impl_->Send(node_control::ToProto(report));
+}
+Status ControllerSession::Send(node_control::FromNamd report) {
+  return impl_->Send(node_control::ToProto(std::move(report)));
+}
+Status ControllerSession::Send(const node_control::NamdGone& report) {
   return impl_->Send(node_control::ToProto(report));
 }
 

@@ -79,6 +79,12 @@ Result<JobSpec> JobSpecFromProto(v1::JobSpec&& in) {
     return Error(Code::kInvalidArgument, "dependency kind {}; expected 0 to {}",
                  static_cast<int>(dependency.kind()), static_cast<int>(v1::DependencyKind_MAX));
   }
+  for (const v1::NamRegionBinding& binding : in.nam_regions()) {
+    if (binding.rights() == 1 || binding.rights() == 3) continue;
+    return Error(Code::kInvalidArgument,
+                 "rights {} to NAM region '{}'; expected 1 (read) or 3 (read and write)", binding.rights(),
+                 binding.region());
+  }
   if (in.components_size() > static_cast<int>(kMaxComponents)) {
     return Error(Code::kInvalidArgument, "{} components; at most {} are possible", in.components_size(),
                  kMaxComponents);

@@ -104,6 +104,18 @@ v1::NodeReport ToProto(const JobdGone& report) {
   return out;
 }
 
+v1::NodeReport ToProto(FromNamd report) {
+  v1::NodeReport out;
+  ToProto(std::move(report.frame), *out.mutable_from_namd()->mutable_frame());
+  return out;
+}
+
+v1::NodeReport ToProto(const NamdGone& report) {
+  v1::NodeReport out;
+  out.mutable_namd_gone()->set_reason(report.reason);
+  return out;
+}
+
 v1::NodeCommand ToProto(const Registered& command) {
   v1::NodeCommand out;
   auto& registered = *out.mutable_registered();
@@ -142,6 +154,12 @@ v1::NodeCommand ToProto(const QuitJob& command) {
   return out;
 }
 
+v1::NodeCommand ToProto(ToNamd command) {
+  v1::NodeCommand out;
+  ToProto(std::move(command.frame), *out.mutable_to_namd()->mutable_frame());
+  return out;
+}
+
 RegisterNode FromProto(const v1::RegisterNode& report) {
   RegisterNode out{.daemon_version = report.daemon_version(),
                    .protocol_version = report.protocol_version(),
@@ -169,6 +187,13 @@ JobdGone FromProto(const v1::JobdGone& report) {
   return {JobId(report.job_id()), Incarnation(report.incarnation()), report.reason(), report.clean()};
 }
 
+Result<FromNamd> FromProto(v1::FromNamd&& report) {
+  MSA_ASSIGN_OR_RETURN(wire::Frame frame, FromProto(std::move(*report.mutable_frame())));
+  return FromNamd{std::move(frame)};
+}
+
+NamdGone FromProto(const v1::NamdGone& report) { return {report.reason()}; }
+
 Registered FromProto(const v1::Registered& command) {
   Registered out{.heartbeat_interval = Millis(command.heartbeat_interval_ms()),
                  .system_name = command.system_name()};
@@ -191,6 +216,11 @@ Result<ToJobd> FromProto(v1::ToJobd&& command) {
 
 QuitJob FromProto(const v1::QuitJob& command) {
   return {JobId(command.job_id()), Incarnation(command.incarnation()), command.reason()};
+}
+
+Result<ToNamd> FromProto(v1::ToNamd&& command) {
+  MSA_ASSIGN_OR_RETURN(wire::Frame frame, FromProto(std::move(*command.mutable_frame())));
+  return ToNamd{std::move(frame)};
 }
 
 }  // namespace msa::node_control

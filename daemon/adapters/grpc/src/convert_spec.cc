@@ -87,6 +87,9 @@ JobSpec SpecFromProto(v1::JobSpec&& in) {
   out.dependency_any = in.dependency_any();
   out.kill_on_invalid_dep = in.kill_on_invalid_dep();
   out.begin_at_ms = in.begin_at_ms();
+  out.nam = Bytes(in.nam_bytes());
+  for (const v1::NamRegionBinding& binding : in.nam_regions())
+    out.nam_regions.push_back({binding.region(), static_cast<NamRights>(binding.rights())});
   return out;
 }
 
@@ -126,6 +129,12 @@ void ToProto(const JobSpec& spec, v1::JobSpec& out) {
   out.set_dependency_any(spec.dependency_any);
   out.set_kill_on_invalid_dep(spec.kill_on_invalid_dep);
   out.set_begin_at_ms(spec.begin_at_ms);
+  out.set_nam_bytes(spec.nam.value);
+  for (const wire::NamRegionBinding& binding : spec.nam_regions) {
+    v1::NamRegionBinding& to = *out.add_nam_regions();
+    to.set_region(binding.region);
+    to.set_rights(static_cast<std::uint32_t>(binding.rights));
+  }
 }
 
 }  // namespace msa

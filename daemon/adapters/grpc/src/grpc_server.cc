@@ -67,6 +67,10 @@ Result<UserIdentity> GrpcServer::Caller(const grpc::ServerContextBase& context) 
   return peers_.Find(context.peer());
 }
 
+Result<PeerCredentials> GrpcServer::CallerProcess(const grpc::ServerContextBase& context) const {
+  return peers_.FindProcess(context.peer());
+}
+
 void GrpcServer::StopAccepting() {
   if (!listener_) return;
   if (resume_) loop_.Cancel(*resume_);

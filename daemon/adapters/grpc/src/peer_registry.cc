@@ -5,20 +5,21 @@
 #include <cerrno>
 #include <charconv>
 
-#include "msa/adapters/process/unix_socket.h"
-
 namespace msa {
 
 Result<UniqueFd> PeerRegistry::Admit(UniqueFd connection) {
   MSA_ASSIGN_OR_RETURN(const PeerCredentials peer, GetPeerCredentials(connection.get()));
-  return Claim(std::move(connection), peer.user);
+  return Claim(std::move(connection), peer);
 }
 
-Result<UniqueFd> PeerRegistry::Claim(UniqueFd connection, UserIdentity user) {
+Result<UniqueFd> PeerRegistry::Claim(UniqueFd connection, const PeerCredentials& peer) {
   MutexLock lock(mu_);
   for (;;) {
-    const auto [it, fresh] = users_.emplace(connection.get(), user);
-    if (fresh || it->second == user) return connection;
+    const auto [it, fresh] = peers_.emplace(connection.get(), peer);
+    if (fresh || it->second.user == peer.user) {
+      it->second.pid = peer.pid;
+      return connection;
+    }
     UniqueFd moved(::fcntl(connection.get(), F_DUPFD_CLOEXEC, connection.get() + 1));
     if (!moved) return ErrnoError(errno, "find a descriptor for a connection of another user");
     connection = std::move(moved);
@@ -26,6 +27,11 @@ Result<UniqueFd> PeerRegistry::Claim(UniqueFd connection, UserIdentity user) {
 }
 
 Result<UserIdentity> PeerRegistry::Find(std::string_view peer) const {
+  MSA_ASSIGN_OR_RETURN(const PeerCredentials found, FindProcess(peer));
+  return found.user;
+}
+
+Result<PeerCredentials> PeerRegistry::FindProcess(std::string_view peer) const {
   constexpr std::string_view kPrefix = "fd:";
   int fd = -1;
   if (peer.starts_with(kPrefix)) {
@@ -34,8 +40,8 @@ Result<UserIdentity> PeerRegistry::Find(std::string_view peer) const {
     if (parsed.ec != std::errc() || parsed.ptr != end) fd = -1;
   }
   MutexLock lock(mu_);
-  const auto it = users_.find(fd);
-  if (it == users_.end())
+  const auto it = peers_.find(fd);
+  if (it == peers_.end())
     return Error(Code::kUnauthenticated, "peer '{}' is not a known local connection", peer);
   return it->second;
 }

@@ -137,6 +137,8 @@ TEST(ConvertJob, ASpecSurvivesTheWayThereAndBack) {
   spec.no_bind = spec.oversubscribe = spec.no_mpi_library = true;
   spec.on_child_failure = wire::OnChildFailure::kEvent;
   spec.immediate_s = 9;
+  spec.nam = Bytes(64 << 20);
+  spec.nam_regions = {{"field", NamRights::kRead}, {"mesh", NamRights::kRead | NamRights::kWrite}};
   Component component;
   spec.limits = {{7, 512, 1024}, {4, 0, ~0ull}};
   component.resources = {.module = "booster",
@@ -159,6 +161,14 @@ TEST(ConvertJob, ASpecSurvivesTheWayThereAndBack) {
   const auto back = JobSpecFromProto(std::move(there));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(wire::Encode(*back), wire::Encode(spec));
+}
+
+TEST(ConvertJob, ABindingWithRightsThatNoJobGetsIsRefused) {
+  for (const std::uint32_t rights : {0u, 2u, 4u, 7u, 257u}) {
+    v1::JobSpec spec;
+    spec.add_nam_regions()->set_rights(rights);
+    EXPECT_EQ(JobSpecFromProto(std::move(spec)).status().code(), Code::kInvalidArgument) << rights;
+  }
 }
 
 TEST(ConvertJob, AKillPolicyThatDoesNotExistIsRefused) {

@@ -72,6 +72,22 @@ TEST(ConvertNode, CommandsSurviveTheWayBack) {
   EXPECT_EQ(FromProto(ToProto(QuitJob{JobId(3), Incarnation(1), "over"}).quit_job()).reason, "over");
 }
 
+TEST(ConvertNode, NamdsMessagesSurviveTheWay) {
+  auto report = ToProto(FromNamd{{0x0901, 0, 3, "hello"}});
+  const auto from = FromProto(std::move(*report.mutable_from_namd()));
+  ASSERT_TRUE(from.ok());
+  EXPECT_EQ(from->frame.type, 0x0901);
+  EXPECT_EQ(from->frame.id, 3u);
+  EXPECT_EQ(from->frame.payload, "hello");
+  EXPECT_EQ(FromProto(ToProto(NamdGone{"killed"}).namd_gone()).reason, "killed");
+  auto command = ToProto(ToNamd{{0x0921, 0, 4, "welcome"}});
+  const auto to = FromProto(std::move(*command.mutable_to_namd()));
+  ASSERT_TRUE(to.ok());
+  EXPECT_EQ(to->frame.type, 0x0921);
+  EXPECT_EQ(to->frame.id, 4u);
+  EXPECT_EQ(to->frame.payload, "welcome");
+}
+
 TEST(ConvertNode, RefusesAFrameTypeBeyond16Bit) {
   v1::FromJobd in;
   in.mutable_frame()->set_type(0x10000);

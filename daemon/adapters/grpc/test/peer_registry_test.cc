@@ -12,8 +12,8 @@
 namespace msa {
 namespace {
 
-constexpr UserIdentity kAlice{.uid = 1001, .gid = 100};
-constexpr UserIdentity kBob{.uid = 1002, .gid = 100};
+constexpr PeerCredentials kAlice{.pid = 11, .user = {.uid = 1001, .gid = 100}};
+constexpr PeerCredentials kBob{.pid = 12, .user = {.uid = 1002, .gid = 100}};
 
 std::array<UniqueFd, 2> SocketPair() {
   int fds[2] = {-1, -1};
@@ -46,8 +46,8 @@ TEST(PeerRegistry, MovesAReusedNumberToAnotherWhenTheUserDiffers) {
   auto bobs = peers.Claim(std::move(reused), kBob);
   ASSERT_TRUE(bobs.ok());
   EXPECT_NE(PeerOf(*bobs), alices_name);
-  EXPECT_EQ(*peers.Find(alices_name), kAlice);  // a late call of hers stays hers
-  EXPECT_EQ(*peers.Find(PeerOf(*bobs)), kBob);
+  EXPECT_EQ(*peers.Find(alices_name), kAlice.user);  // a late call of hers stays hers
+  EXPECT_EQ(*peers.Find(PeerOf(*bobs)), kBob.user);
 }
 
 TEST(PeerRegistry, KeepsAReusedNumberForTheSameUser) {
@@ -59,6 +59,17 @@ TEST(PeerRegistry, KeepsAReusedNumberForTheSameUser) {
   auto again = peers.Claim(std::move(*connection), kAlice);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->get(), number);
+}
+
+TEST(PeerRegistry, TellsTheProcessThatOpenedTheConnectionLast) {
+  PeerRegistry peers;
+  auto [first, first_peer] = SocketPair();
+  auto connection = peers.Claim(std::move(first), kAlice);
+  ASSERT_TRUE(connection.ok());
+  EXPECT_EQ(peers.FindProcess(PeerOf(*connection))->pid, 11);
+  auto again = peers.Claim(std::move(*connection), {.pid = 13, .user = kAlice.user});
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(peers.FindProcess(PeerOf(*again))->pid, 13);
 }
 
 TEST(PeerRegistry, RefusesPeersThatWereNotAdmitted) {

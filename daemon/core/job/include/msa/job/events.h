@@ -95,6 +95,8 @@ struct FromJobd {
   Incarnation incarnation;
   JobdMessage message;
   RegionUuid random;  // fresh, of NamFromTask
+  // Of NamFromTask: the supplementary groups of the job's user, NamCaller::groups.
+  std::vector<std::uint32_t> groups;
 };
 struct JobdGone {
   std::string node;

@@ -15,21 +15,27 @@ v1::NodeReport ToProto(const RegisterNode& report);
 v1::NodeReport ToProto(const Heartbeat& report);
 v1::NodeReport ToProto(FromJobd report);
 v1::NodeReport ToProto(const JobdGone& report);
+v1::NodeReport ToProto(FromNamd report);
+v1::NodeReport ToProto(const NamdGone& report);
 
 v1::NodeCommand ToProto(const Registered& command);
 v1::NodeCommand ToProto(StartJob command);
 v1::NodeCommand ToProto(ToJobd command);
 v1::NodeCommand ToProto(const QuitJob& command);
+v1::NodeCommand ToProto(ToNamd command);
 
 RegisterNode FromProto(const v1::RegisterNode& report);
 Heartbeat FromProto(const v1::Heartbeat& report);
 // Errors of the frame.
 Result<FromJobd> FromProto(v1::FromJobd&& report);
 JobdGone FromProto(const v1::JobdGone& report);
+Result<FromNamd> FromProto(v1::FromNamd&& report);
+NamdGone FromProto(const v1::NamdGone& report);
 
 Registered FromProto(const v1::Registered& command);
 Result<StartJob> FromProto(v1::StartJob&& command);
 Result<ToJobd> FromProto(v1::ToJobd&& command);
 QuitJob FromProto(const v1::QuitJob& command);
+Result<ToNamd> FromProto(v1::ToNamd&& command);
 
 }  // namespace msa::node_control

@@ -36,6 +36,9 @@ class GrpcServer {
   // Who calls. kUnauthenticated: not a connection of ours. Any thread.
   Result<UserIdentity> Caller(const grpc::ServerContextBase& context) const;
 
+  // With the process that opened the connection. Errors as Caller. Any thread.
+  Result<PeerCredentials> CallerProcess(const grpc::ServerContextBase& context) const;
+
   // No new connection, health NOT_SERVING. Loop thread.
   void StopAccepting();
   // Ends every call that is not done within `grace` with CANCELLED, and waits for all. Any thread but the

@@ -64,6 +64,14 @@ struct JobdGone {
   bool clean = false;
 };
 
+struct FromNamd {
+  wire::Frame frame;
+};
+
+struct NamdGone {
+  std::string reason;
+};
+
 // ---- controller -> node daemon
 
 struct Registered {
@@ -89,6 +97,10 @@ struct QuitJob {
   JobId job;
   Incarnation incarnation;
   std::string reason;
+};
+
+struct ToNamd {
+  wire::Frame frame;
 };
 
 }  // namespace msa::node_control

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "msa/adapters/process/unix_socket.h"
 #include "msa/base/ids.h"
 #include "msa/base/mutex.h"
 #include "msa/base/status.h"
@@ -19,15 +20,17 @@ class PeerRegistry {
   // The accepted Unix socket, on a number that is `connection`'s user's. kResourceExhausted: no descriptor
   // left.
   Result<UniqueFd> Admit(UniqueFd connection) MSA_EXCLUDES(mu_);
-  // The same for a user that is known. Admit asks the kernel.
-  Result<UniqueFd> Claim(UniqueFd connection, UserIdentity user) MSA_EXCLUDES(mu_);
+  // The same for a peer that is known. Admit asks the kernel.
+  Result<UniqueFd> Claim(UniqueFd connection, const PeerCredentials& peer) MSA_EXCLUDES(mu_);
 
   // `peer` as gRPC spells it. kUnauthenticated: not a descriptor that was admitted.
   Result<UserIdentity> Find(std::string_view peer) const MSA_EXCLUDES(mu_);
+  // With the process that opened the connection; of a late call, another process of the same user.
+  Result<PeerCredentials> FindProcess(std::string_view peer) const MSA_EXCLUDES(mu_);
 
  private:
   mutable Mutex mu_;
-  std::unordered_map<int, UserIdentity> users_ MSA_GUARDED_BY(mu_);
+  std::unordered_map<int, PeerCredentials> peers_ MSA_GUARDED_BY(mu_);
 };
 
 }  // namespace msa
