@@ -22,7 +22,8 @@
  * Atomicity: put and get are not atomic; accumulate, fetch_op and compare_swap are atomic for each element
  * against all others of the same type, whichever transport each takes, of all processes and jobs. Order: a
  * put is visible to others when it has returned, or, if non-blocking, when its request is complete or
- *   flushed. */
+ * flushed. Mapped memory: who holds a region mapped for writing can truncate its file; the next access of
+ * anybody is SIGBUS then, which this library does not catch. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +31,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#pragma GCC visibility push(default)
 
 #define MSA_NAM_VERSION 1
 
@@ -229,6 +232,8 @@ int msa_nam_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mo
 int msa_nam_try_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode);
 /* Completes what is outstanding at the segment, then frees. */
 int msa_nam_unlock(msa_nam_region_t region, uint32_t segment);
+
+#pragma GCC visibility pop
 
 #ifdef __cplusplus
 }

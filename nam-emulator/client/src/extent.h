@@ -1,0 +1,128 @@
+#pragma once
+// A handle's way to one of its region's extents: mapped, or over the fabric.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "msa/base/mutex.h"
+#include "msa/nam/fabric_client.h"
+
+#include "frame_socket.h"
+#include "gate.h"
+#include "lease.h"
+#include "msa_nam.h"
+
+namespace msa::nam {
+
+enum class Transport : std::uint8_t { kAuto, kLocal, kFabric };
+// MSA_NAM_TRANSPORT. kInvalidArgument.
+Result<Transport> WantedTransport();
+
+// Any thread.
+class Extent : public std::enable_shared_from_this<Extent> {
+ public:
+  // The connection's way and place; errors as of NamAttach, kUnavailable, and kPermissionDenied or kNotFound
+  // where `transport` cannot be had.
+  static Result<std::shared_ptr<Extent>> Attach(std::shared_ptr<Lease> lease, std::uint32_t index,
+                                                Transport transport, SteadyTime deadline);
+  ~Extent();
+  Extent(const Extent&) = delete;
+  Extent& operator=(const Extent&) = delete;
+
+  bool mapped() const { return data_ != nullptr; }
+  bool writable() const { return writable_; }
+  std::byte* data() const { return data_; }
+  Gate& gate(std::uint32_t slot) const { return (*gates_)[slot]; }
+  // Of a mapped extent that may be written.
+  LockWords words(std::uint32_t slot) const {
+    return {locks_ + slot, highest_owner_, owner_.load(std::memory_order_relaxed)};
+  }
+  // "owner 3 (client 0123456789abcdef)", of who holds the lock; empty: nobody, or it cannot be seen from
+  // here.
+  std::string HolderOf(std::uint32_t slot) const;
+
+  // 0: well. Else what it has come to; then all calls fail.
+  bool stale() const { return stale_.load(std::memory_order_acquire); }
+  Status WhyStale() const;
+
+  // ---- requests that namd answers: for what is not mapped, or not writable. NamLock and NamAtomic.
+  // Locks are asked for again after a restart, atomics are not: kUnknown.
+  Result<bool> AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadline);
+  Result<std::string> AskAtomic(wire::NamAtomic atomic, SteadyTime deadline);
+
+  // ---- transfers over the fabric. Repeated until the deadline.
+  enum class Direction : std::uint8_t { kPut, kGet };
+  Status MoveNow(Direction direction, const FabricPiece& piece, SteadyTime deadline);
+  Status Move(Direction direction, std::span<const FabricPiece> pieces, SteadyTime deadline);
+  // Started, not repeated by itself. kUnavailable: see Repair.
+  Result<std::unique_ptr<FabricTransfer>> Start(Direction direction, std::span<const FabricPiece> pieces);
+  // After a failure of the transport: attaches again where it is of use. Not ok: give up with it.
+  Status Repair(const Status& failed, SteadyTime deadline);
+
+  // ---- for the watcher (watcher.h)
+  int WatchedFd() const;
+  // Once: kUnavailable: try later.
+  Status AttachAgain(SteadyTime deadline);
+  void MarkStale(const Status& why);
+  // Called before anybody is told that the extent is stale, by whoever has found out.
+  void OnStale(std::function<void()> hook);
+  // The connection ends, for good.
+  void Close();
+
+ private:
+  struct FabricEnd {
+    std::shared_ptr<FabricPeer> peer;
+    FabricPeer::Key key;
+    std::uint64_t attachment = 0;
+    std::uint64_t number = 0;  // grows with each one
+  };
+
+  Extent(std::shared_ptr<Lease> lease, std::uint32_t index);
+  wire::NamAttach Request(bool map) const;
+  Result<wire::NamAttached> AskSocket(FrameSocket& socket, bool map, SteadyTime deadline);
+  Status AttachLocal(SteadyTime deadline);
+  Status AttachFabric(SteadyTime deadline);
+  Status Map(const wire::NamAttached& attached, UniqueFd file);
+  Status CheckHeader(const wire::NamAttached& attached, const ExtentHeader& header) const;
+  Status CheckSameFile(int file) const;
+  Result<FabricEnd> End(SteadyTime deadline);
+  Result<wire::Frame> Call(std::uint16_t type, const std::function<std::string(std::uint64_t)>& payload,
+                           SteadyTime deadline);
+  Result<wire::Frame> CallSocket(std::uint16_t type, const std::function<std::string(std::uint64_t)>& payload,
+                                 SteadyTime deadline);
+
+  const std::shared_ptr<Lease> lease_;
+  const std::uint32_t index_;
+  std::shared_ptr<Gates> gates_;
+  std::uint32_t slots_ = 0;
+
+  // A mapping; fixed from the attachment on.
+  std::byte* base_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  std::byte* data_ = nullptr;
+  SegmentLock* locks_ = nullptr;
+  OwnerSlot* owners_ = nullptr;
+  const std::atomic<std::uint32_t>* highest_owner_ = nullptr;
+  bool writable_ = false;
+  std::uint64_t device_ = 0;
+  std::uint64_t inode_ = 0;
+  std::atomic<std::uint32_t> owner_{0};
+
+  std::atomic<bool> stale_{false};
+  mutable Mutex mu_;
+  std::function<void()> on_stale_ MSA_GUARDED_BY(mu_);
+  Status why_stale_ MSA_GUARDED_BY(mu_);
+  std::shared_ptr<FrameSocket> socket_ MSA_GUARDED_BY(mu_);
+  std::uint64_t attachment_ MSA_GUARDED_BY(mu_) = 0;
+  std::uint64_t next_id_ MSA_GUARDED_BY(mu_) = 0;
+  FabricEnd fabric_ MSA_GUARDED_BY(mu_);
+  // Held while attaching over the fabric; before mu_.
+  Mutex attaching_;
+  Mutex asking_;
+};
+
+}  // namespace msa::nam

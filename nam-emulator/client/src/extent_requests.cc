@@ -1,0 +1,237 @@
+// What namd does for an extent that is not mapped, and transfers over the fabric.
+
+#include <algorithm>
+#include <thread>
+
+#include "errors.h"
+#include "extent.h"
+#include "fabric_library.h"
+
+namespace msa::nam {
+namespace {
+
+constexpr auto kAttempt = Millis(1000);
+constexpr auto kRefreshAttempt = Millis(500);
+
+// Between attempts: from 1 ms, since a restarted namd is back within tens of them.
+class Pauses {
+ public:
+  explicit Pauses(SteadyTime deadline) : deadline_(deadline) {}
+  // False: no time is left.
+  bool Next() {
+    const SteadyTime now = SteadyNow();
+    if (now >= deadline_) return false;
+    std::this_thread::sleep_for(std::min<SteadyTime::duration>(pause_, deadline_ - now));
+    pause_ = std::min(pause_ * 2, Millis(50));
+    return true;
+  }
+
+ private:
+  SteadyTime deadline_;
+  Millis pause_{1};
+};
+
+// The reply, or why it was refused.
+Result<wire::Frame> Checked(Result<wire::Frame> frame, std::uint16_t expected) {
+  if (!frame.ok() || frame->type == expected) return frame;
+  if (frame->type != wire::NamFailed::kType)
+    return Error(Code::kInternal, "NAM daemon answered with type {:#06x}, expected {:#06x}", frame->type,
+                 expected);
+  MSA_ASSIGN_OR_RETURN(const wire::NamFailed failed, wire::Decode<wire::NamFailed>(frame->payload));
+  return Status(failed.code == 0 ? Code::kInternal : static_cast<Code>(failed.code), failed.message);
+}
+
+// Attaching again may help.
+bool IsRepairable(Code code) {
+  return code == Code::kUnavailable || code == Code::kFailedPrecondition || code == Code::kAborted ||
+         code == Code::kPermissionDenied;
+}
+
+}  // namespace
+
+// --------------------------------------------------------------------------------- attaching by the fabric
+
+Status Extent::AttachFabric(SteadyTime deadline) {
+  const wire::NamExtentPlace place = lease_->Place(index_);
+  if (place.fabric_provider.empty() || place.fabric_address.empty())
+    return Error(Code::kUnavailable,
+                 "NAM node {} serves no fabric; start its msa-namd with one, or use MSA_NAM_TRANSPORT=local",
+                 place.node);
+  MSA_ASSIGN_OR_RETURN(FabricClient * client, OpenFabric(place.fabric_provider));
+  MSA_ASSIGN_OR_RETURN(auto peer, ConnectFabric(place.fabric_provider, place.fabric_address));
+  wire::NamAttach request = Request(false);
+  request.fabric_address = client->address();
+  MSA_ASSIGN_OR_RETURN(
+      const wire::Frame frame,
+      Checked(peer->Call(wire::NamAttach::kType, wire::Encode(request), deadline), wire::NamAttached::kType));
+  MSA_ASSIGN_OR_RETURN(const wire::NamAttached attached, wire::Decode<wire::NamAttached>(frame.payload));
+  writable_ = Has(lease_->terms().rights, NamRights::kWrite);
+  const MutexLock lock(mu_);
+  if (fabric_.number != 0 && owner_.load() != attached.owner)
+    return Error(Code::kFailedPrecondition,
+                 "locks of region '{}' are lost: NAM node {} has forgotten this process; open it again",
+                 lease_->terms().name, place.node);
+  owner_.store(attached.owner);
+  fabric_ = {
+      std::move(peer), {attached.fabric_key, attached.fabric_base}, attached.attachment, fabric_.number + 1};
+  return Status::Ok();
+}
+
+Result<Extent::FabricEnd> Extent::End(SteadyTime deadline) {
+  if (stale()) return WhyStale();
+  FabricEnd end;
+  {
+    const MutexLock lock(mu_);
+    end = fabric_;
+  }
+  if (end.peer && !end.peer->broken()) return end;
+  MSA_RETURN_IF_ERROR(
+      Repair(Status(Code::kUnavailable, "the connection to the NAM node is broken"), deadline));
+  const MutexLock lock(mu_);
+  return fabric_;
+}
+
+Status Extent::Repair(const Status& failed, SteadyTime deadline) {
+  if (stale()) return WhyStale();
+  if (!IsRepairable(failed.code()) || mapped()) return failed;
+  std::uint64_t broken;
+  {
+    const MutexLock lock(mu_);
+    broken = fabric_.number;
+  }
+  const MutexLock attaching(attaching_);
+  {
+    const MutexLock lock(mu_);
+    if (fabric_.number != broken) return Status::Ok();  // another thread has done it
+  }
+  Status last = failed;
+  Pauses pauses(deadline);
+  do {
+    const SteadyTime now = SteadyNow();
+    const Status refreshed = lease_->Refresh(std::min(deadline, now + kRefreshAttempt));
+    if (refreshed.code() == Code::kFailedPrecondition) {
+      MarkStale(refreshed);
+      return refreshed;
+    }
+    last = AttachFabric(std::min(deadline, SteadyNow() + kAttempt));
+    if (last.ok()) return last;
+    const Code code = last.code();
+    if (refreshed.ok() && code != Code::kUnavailable && code != Code::kDeadlineExceeded) {
+      MarkStale(last);
+      return last;
+    }
+  } while (pauses.Next());
+  return last.code() == Code::kDeadlineExceeded ? last : Status(Code::kUnavailable, last.message());
+}
+
+// ------------------------------------------------------------------------------------------------ requests
+
+Result<wire::Frame> Extent::CallSocket(std::uint16_t type,
+                                       const std::function<std::string(std::uint64_t)>& payload,
+                                       SteadyTime deadline) {
+  const MutexLock asking(asking_);
+  std::shared_ptr<FrameSocket> socket;
+  std::uint64_t id = 0;
+  std::uint64_t attachment = 0;
+  {
+    const MutexLock lock(mu_);
+    socket = socket_;
+    attachment = attachment_;
+    id = ++next_id_ + 1;  // 1 was the attachment's
+  }
+  if (!socket) return Status(Code::kUnavailable, "not attached");
+  MSA_RETURN_IF_ERROR(socket->Send(wire::Pack(type, id, payload(attachment)), deadline));
+  for (;;) {
+    MSA_ASSIGN_OR_RETURN(wire::Frame frame, socket->Receive(deadline));
+    if (frame.id == id) return frame;
+  }
+}
+
+Result<wire::Frame> Extent::Call(std::uint16_t type, const std::function<std::string(std::uint64_t)>& payload,
+                                 SteadyTime deadline) {
+  if (mapped()) return CallSocket(type, payload, deadline);
+  MSA_ASSIGN_OR_RETURN(const FabricEnd end, End(deadline));
+  return end.peer->Call(type, payload(end.attachment), deadline);
+}
+
+Result<bool> Extent::AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadline) {
+  // One request of a lock that is not waited for takes no longer than this.
+  deadline = std::max(deadline, SteadyNow() + kAttempt);
+  const auto payload = [&](std::uint64_t attachment) {
+    return wire::Encode(
+        wire::NamLock{.attachment = attachment, .slot = slot, .mode = static_cast<std::uint8_t>(mode)});
+  };
+  Pauses pauses(deadline);
+  for (;;) {
+    if (stale()) return WhyStale();
+    auto frame = Checked(Call(wire::NamLock::kType, payload, std::min(deadline, SteadyNow() + kAttempt)),
+                         wire::NamLocked::kType);
+    if (frame.ok()) {
+      MSA_ASSIGN_OR_RETURN(const wire::NamLocked locked, wire::Decode<wire::NamLocked>(frame->payload));
+      return locked.taken;
+    }
+    const Status failed = frame.status();
+    const bool lost = IsRepairable(failed.code()) || failed.code() == Code::kDeadlineExceeded;
+    if (!lost || !pauses.Next()) return failed;
+    // The watcher attaches mapped extents again.
+    if (!mapped() && failed.code() != Code::kDeadlineExceeded) MSA_RETURN_IF_ERROR(Repair(failed, deadline));
+  }
+}
+
+Result<std::string> Extent::AskAtomic(wire::NamAtomic atomic, SteadyTime deadline) {
+  const auto payload = [&](std::uint64_t attachment) {
+    atomic.attachment = attachment;
+    return wire::Encode(atomic);
+  };
+  Pauses pauses(deadline);
+  for (;;) {
+    if (stale()) return WhyStale();
+    if (!mapped()) MSA_RETURN_IF_ERROR(End(deadline).status());
+    auto sent = Call(wire::NamAtomic::kType, payload, std::max(deadline, SteadyNow() + Millis(10)));
+    // Changes nothing: may be asked twice.
+    const bool only_reads = atomic.op == static_cast<std::uint8_t>(AtomicOp::kNoOp);
+    if (!sent.ok() && !only_reads) return UnknownOutcome(sent.status());
+    auto frame = Checked(std::move(sent), wire::NamAtomicDone::kType);
+    if (frame.ok()) {
+      MSA_ASSIGN_OR_RETURN(wire::NamAtomicDone done, wire::Decode<wire::NamAtomicDone>(frame->payload));
+      return std::move(done.result);
+    }
+    const Status failed = frame.status();
+    const bool locked = failed.code() == Code::kDeadlineExceeded;
+    if (!locked && !IsRepairable(failed.code())) return failed;
+    if (!pauses.Next()) return failed;
+    if (!locked && !mapped()) MSA_RETURN_IF_ERROR(Repair(failed, deadline));
+  }
+}
+
+// ----------------------------------------------------------------------------------------------- transfers
+
+Status Extent::MoveNow(Direction direction, const FabricPiece& piece, SteadyTime deadline) {
+  Pauses pauses(deadline);
+  for (;;) {
+    MSA_ASSIGN_OR_RETURN(const FabricEnd end, End(deadline));
+    const Status moved = direction == Direction::kPut ? end.peer->WriteNow(end.key, piece, deadline)
+                                                      : end.peer->ReadNow(end.key, piece, deadline);
+    if (moved.ok()) return moved;
+    if (!pauses.Next()) return moved;
+    MSA_RETURN_IF_ERROR(Repair(moved, deadline));
+  }
+}
+
+Result<std::unique_ptr<FabricTransfer>> Extent::Start(Direction direction,
+                                                      std::span<const FabricPiece> pieces) {
+  MSA_ASSIGN_OR_RETURN(const FabricEnd end, End(SteadyNow() + kAttempt));
+  return direction == Direction::kPut ? end.peer->Write(end.key, pieces) : end.peer->Read(end.key, pieces);
+}
+
+Status Extent::Move(Direction direction, std::span<const FabricPiece> pieces, SteadyTime deadline) {
+  Pauses pauses(deadline);
+  for (;;) {
+    auto transfer = Start(direction, pieces);
+    const Status moved = transfer.ok() ? (*transfer)->Wait(deadline) : transfer.status();
+    if (moved.ok() || !pauses.Next()) return moved;
+    MSA_RETURN_IF_ERROR(Repair(moved, deadline));
+  }
+}
+
+}  // namespace msa::nam

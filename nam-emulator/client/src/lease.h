@@ -1,0 +1,50 @@
+#pragma once
+// A lease as its handle and the handle's extents share it: what it says does not change, its signed text and
+// the addresses in it do after a restart.
+
+#include <list>
+#include <memory>
+#include <string>
+
+#include "msa/base/mutex.h"
+#include "msa/base/nam_messages.h"
+
+#include "control.h"
+
+namespace msa::nam {
+
+class Lease {
+ public:
+  enum class Origin : std::uint8_t { kController, kOtherProcess };
+  // kInvalidArgument: `blob` is no lease, or of another version.
+  static Result<std::shared_ptr<Lease>> Parse(const std::string& blob, Origin origin);
+
+  // Of the first text; addresses may be old.
+  const wire::NamLease& terms() const { return terms_; }
+  Origin origin() const { return origin_; }
+  LeaseId id() const;
+  // Now. The text stays as long as this object.
+  const std::string& blob() const;
+  wire::NamExtentPlace Place(std::uint32_t extent) const;
+
+  // Asks for the present addresses; opens the region anew if the lease has ended with a restart.
+  // kFailedPrecondition: the region is of another generation, or gone. kUnavailable, kDeadlineExceeded.
+  Status Refresh(SteadyTime deadline);
+  // Ends it at the controller.
+  Status End(SteadyTime deadline);
+
+ private:
+  struct Text {
+    std::string blob;
+    wire::NamLease lease;
+  };
+  Lease(std::string blob, wire::NamLease terms, Origin origin);
+  Status Adopt(const std::string& blob);
+
+  const Origin origin_;
+  const wire::NamLease terms_;
+  mutable Mutex mu_;
+  std::list<Text> texts_ MSA_GUARDED_BY(mu_);  // the last one counts
+};
+
+}  // namespace msa::nam

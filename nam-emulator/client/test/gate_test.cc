@@ -1,0 +1,132 @@
+#include "gate.h"
+
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace msa::nam {
+namespace {
+
+class GateTest : public testing::Test {
+ protected:
+  LockWords Words(std::uint32_t owner) { return {&lock_, &highest_, owner}; }
+  Status Take(Gate& gate, LockMode mode, std::uint32_t owner, Millis wait = Millis(0)) {
+    return gate.Acquire(
+        this, mode, SteadyNow() + wait,
+        [&]() -> Result<bool> { return TryLock(lock_, mode, owner, kMaxOwners); },
+        [&] { TryLock(lock_, LockMode::kNone, owner, kMaxOwners); });
+  }
+  Status Free(Gate& gate, std::uint32_t owner) {
+    return gate.Release(SteadyNow() + std::chrono::seconds(5), [&](LockMode mode) {
+      Unlock(lock_, mode, owner);
+      return Status::Ok();
+    });
+  }
+  bool NobodyShares() const {
+    for (const auto& word : lock_.shared)
+      if (word.load() != 0) return false;
+    return true;
+  }
+  SegmentLock lock_{};
+  std::atomic<std::uint32_t> highest_{kMaxOwners};
+};
+
+TEST_F(GateTest, AnUpdateWithoutALockHasTheSharedOneForAsLong) {
+  Gate gate;
+  const auto access = gate.Enter(Words(3), Millis(0));
+  ASSERT_TRUE(access.ok());
+  EXPECT_EQ(*access, Access::kConcurrent);
+  EXPECT_EQ(lock_.shared[0].load(), 4u);
+  EXPECT_FALSE(TryLock(lock_, LockMode::kExclusive, 9, kMaxOwners));
+  gate.Leave(Words(3));
+  EXPECT_TRUE(NobodyShares());
+  EXPECT_TRUE(TryLock(lock_, LockMode::kExclusive, 9, kMaxOwners));
+  EXPECT_EQ(gate.Enter(Words(3), Millis(1)).status().code(), Code::kDeadlineExceeded);
+  EXPECT_TRUE(NobodyShares());
+}
+
+TEST_F(GateTest, UnderTheExclusiveLockUpdatesArePlainOnes) {
+  Gate gate;
+  ASSERT_TRUE(Take(gate, LockMode::kExclusive, 1).ok());
+  auto access = gate.Enter(Words(1), Millis(0));
+  ASSERT_TRUE(access.ok());
+  EXPECT_EQ(*access, Access::kExclusive);
+  EXPECT_EQ(gate.Enter(Words(1), Millis(0)).status().code(), Code::kDeadlineExceeded)
+      << "a second thread's plain update at once";
+  gate.Leave(Words(1));
+  EXPECT_EQ(lock_.exclusive.load(), 1u);
+  EXPECT_TRUE(Free(gate, 1).ok());
+  EXPECT_EQ(lock_.exclusive.load(), 0u);
+  ASSERT_TRUE(Take(gate, LockMode::kShared, 1).ok());
+  access = gate.Enter(Words(1), Millis(0));
+  ASSERT_TRUE(access.ok());
+  EXPECT_EQ(*access, Access::kConcurrent);
+  gate.Leave(Words(1));
+  EXPECT_EQ(lock_.shared[0].load(), 1u) << "the user's lock stays";
+}
+
+TEST_F(GateTest, OneLockAtATimeAndOnlyWhatIsHeldIsFreed) {
+  Gate gate;
+  EXPECT_EQ(Free(gate, 1).code(), Code::kInvalidArgument);
+  ASSERT_TRUE(Take(gate, LockMode::kShared, 1).ok());
+  EXPECT_TRUE(gate.IsHeldBy(this));
+  EXPECT_EQ(Take(gate, LockMode::kExclusive, 1).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(Free(gate, 1).ok());
+  EXPECT_FALSE(gate.IsHeldBy(this));
+  EXPECT_TRUE(NobodyShares());
+}
+
+TEST_F(GateTest, WhoeverGivesUpLeavesNothingBehind) {
+  Gate gate;
+  ASSERT_TRUE(TryLock(lock_, LockMode::kShared, 2, kMaxOwners));
+  EXPECT_EQ(Take(gate, LockMode::kExclusive, 1, Millis(5)).code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(lock_.exclusive.load(), 0u);
+  EXPECT_EQ(gate.mode(), LockMode::kNone);
+  EXPECT_TRUE(gate.Enter(Words(1), Millis(0)).ok());
+}
+
+TEST_F(GateTest, ThreadsOfOneProcessCountExactlyWhateverTheyHold) {
+  Gate gate;
+  std::int64_t target = 0;
+  constexpr int kRounds = 3000;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        // One thread locks now and then; the others update throughout.
+        const bool locks = t == 0 && i % 10 == 0;
+        if (locks) {
+          EXPECT_TRUE(
+              Take(gate, i % 20 == 0 ? LockMode::kExclusive : LockMode::kShared, 1, std::chrono::seconds(20))
+                  .ok());
+        }
+        const auto access = gate.Enter(Words(1), std::chrono::seconds(20));
+        ASSERT_TRUE(access.ok());
+        const std::int64_t one = 1;
+        EXPECT_TRUE(
+            Accumulate({AtomicOp::kSum, ElementType::kInt64, *access, 1, &lock_}, &target, &one, nullptr, 1)
+                .ok());
+        gate.Leave(Words(1));
+        if (locks) {
+          EXPECT_TRUE(Free(gate, 1).ok());
+        }
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(target, 4 * kRounds);
+  EXPECT_TRUE(NobodyShares());
+  EXPECT_EQ(lock_.exclusive.load(), 0u);
+}
+
+TEST(Gates, AreTheSameForAllHandlesOfAnExtent) {
+  const GatesKey key{RegionUuid{1, 2}, Generation{1}, "nam0"};
+  const auto first = GatesOf(key, 4);
+  EXPECT_EQ(GatesOf(key, 4), first);
+  GatesKey other = key;
+  other.generation = Generation{2};
+  EXPECT_NE(GatesOf(other, 4), first);
+}
+
+}  // namespace
+}  // namespace msa::nam
