@@ -104,9 +104,10 @@ struct NamdWelcome {
   std::vector<LeaseId> leases;           // that live; all others are revoked
   std::vector<NamExtentReport> extents;  // that must be here. Pending ones that are not listed are freed;
                                          // committed ones that are not listed stay, for `msactl region fsck`
+  LeaseId newest;  // highest id given so far: later ones are taken by their signature. 0: of `leases`
   template <class A>
   void Fields(A& a) {
-    a(system, key, leases, extents);
+    a(system, key, leases, extents, newest);
   }
 };
 

@@ -4,15 +4,16 @@
 // other.
 //
 // What is atomic against what: updates of the same elements with the same ElementType. Elements of 1, 2, 4
-// and 8 bytes at addresses that are multiples of their size use the machine's compare-and-swap; all others
-// are updated under the segment's `elements` lock. A caller that holds the segment's exclusive lock may use
-// plain stores (Access::kExclusive): every other update needs at least the shared lock meanwhile, taken for
-// the call where its caller holds none. Any thread; no system call but a short sleep while another owner
-// holds `elements`.
+// and 8 bytes at addresses that are multiples of their size (float complex and small pairs among them) use
+// the machine's compare-and-swap; all others are updated under the segment's `elements` lock. A caller that
+// holds the segment's exclusive lock may use plain stores (Access::kExclusive): every other update needs at
+// least the shared lock meanwhile, taken for the call where its caller holds none. Any thread; no system call
+// but a short sleep while another owner holds `elements`.
 
 #include <cstddef>
 #include <cstdint>
 
+#include "msa/base/clock.h"
 #include "msa/base/status.h"
 #include "msa/nam/layout.h"
 
@@ -47,8 +48,8 @@ enum class ElementType : std::uint8_t {
   kUint64 = 7,
   kFloat = 8,
   kDouble = 9,
-  kLongDouble = 10,    // x87, 16 bytes
-  kFloatComplex = 11,  // 8 bytes, but two numbers: under `elements` but for kReplace, kNoOp
+  kLongDouble = 10,  // x87, 16 bytes
+  kFloatComplex = 11,
   kDoubleComplex = 12,
   kLongDoubleComplex = 13,
   kFloatInt = 14,  // MPI's pairs, laid out as the C structs { float; int }
@@ -76,11 +77,13 @@ struct AtomicCall {
   Access access = Access::kConcurrent;
   std::uint32_t owner = 0;      // for `elements`
   SegmentLock* lock = nullptr;  // of the segment
+  // Until when to wait for `elements`: its holder may be stopped.
+  SteadyTime deadline = SteadyTime::max();
 };
 
 // target[i] = target[i] op operand[i] for `count` elements; result (unless null): the elements before.
 // operand is null for kNoOp. None of them need be aligned; result and operand do not overlap target.
-// kInvalidArgument: op and type do not go together. Not kCompareSwap.
+// kInvalidArgument: op and type do not go together. Not kCompareSwap. kDeadlineExceeded: nothing was touched.
 Status Accumulate(const AtomicCall& call, void* target, const void* operand, void* result,
                   std::size_t count) noexcept;
 

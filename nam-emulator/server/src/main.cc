@@ -1,0 +1,173 @@
+// msa-namd: reads options, wires the parts, runs the loop.
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/sha.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "msa/adapters/config/topology_file.h"
+#include "msa/adapters/process/files.h"
+#include "msa/adapters/process/lock_file.h"
+#include "msa/adapters/process/standard_descriptors.h"
+
+#include "nam_daemon.h"
+#include "options.h"
+
+namespace msa::namd {
+namespace {
+
+int ExitCode(const Status& status) {
+  switch (status.code()) {
+    case Code::kInvalidArgument:
+      return 2;
+    case Code::kNotFound:
+      return 3;
+    case Code::kPermissionDenied:
+      return 4;
+    case Code::kAlreadyExists:
+      return 7;
+    default:
+      return 1;
+  }
+}
+
+void StartLog(const Options& options) {
+  auto logger = spdlog::stderr_logger_mt("namd");
+  logger->set_pattern(fmt::format("%Y-%m-%dT%H:%M:%S.%eZ %l namd {} [%P] %v", options.name),
+                      spdlog::pattern_time_type::utc);
+  logger->set_level(spdlog::level::from_str(options.log_level));
+  spdlog::set_default_logger(std::move(logger));
+}
+
+// Blocked before any thread exists, so that all of them leave these to the loop. SIGXFSZ: a file size limit
+// is an error of the call that meets it.
+Result<UniqueFd> BlockSignals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return ErrnoError(errno, "block signals");
+  UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return ErrnoError(errno, "signalfd");
+  return fd;
+}
+
+// One for each extent and each client.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+std::uint64_t Random() {
+  std::uint64_t value = 0;
+  while (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
+  }
+  return value;
+}
+
+std::string HmacSha256(std::string_view key, std::string_view text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  unsigned int size = 0;
+  ::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+         reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &size);
+  return {reinterpret_cast<const char*>(digest.data()), size};
+}
+
+Status PrepareDirectories(const Options& options) {
+  MSA_RETURN_IF_ERROR(TakeDirectory(options.dir));
+  // As root, users reach namd's socket below; listing is not theirs.
+  const mode_t mode = ::geteuid() == 0 ? 0711 : 0700;
+  MSA_RETURN_IF_ERROR(MakeDirectory(options.dir + "/n", mode));
+  MSA_RETURN_IF_ERROR(MakeDirectory(options.base(), mode));
+  return MakeDirectory(options.notes());
+}
+
+NamDaemon::Options DaemonOptions(const Options& options, const NodeSpec& spec, Status& over,
+                                 EventLoop& loop) {
+  NamDaemon::Options daemon;
+  daemon.node = options.name;
+  daemon.socket = options.socket();
+  // In a system of root any user may come, and the kernel says who it is; else the directory keeps others
+  // out.
+  daemon.socket_mode = ::geteuid() == 0 ? 0666 : 0600;
+  daemon.link = options.link();
+  daemon.notes = options.notes();
+  daemon.capacity = spec.nam;
+  daemon.seed = Random() >> 1;
+  daemon.hmac = HmacSha256;
+  daemon.random = Random;
+  daemon.on_over = [&over, &loop](Status why) {
+    over = std::move(why);
+    loop.Stop();
+  };
+  return daemon;
+}
+
+Status WatchSignals(EventLoop& loop, int fd) {
+  return loop.Watch(fd, EPOLLIN, [&loop, fd](std::uint32_t) {
+    signalfd_siginfo info{};
+    while (::read(fd, &info, sizeof info) == sizeof info) {
+      if (info.ssi_signo == SIGHUP) continue;
+      spdlog::info("ends on signal {}; regions stay", info.ssi_signo);
+      loop.Stop();
+    }
+  });
+}
+
+Status Run(Options& options) {
+  MSA_RETURN_IF_ERROR(CompleteOptions(options));
+  MSA_ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
+  RaiseDescriptorLimit();
+  MSA_ASSIGN_OR_RETURN(const SystemTopology topology, LoadTopologyFile(options.topology));
+  MSA_ASSIGN_OR_RETURN(const std::size_t index, topology.SelectNode(options.name));
+  const NodeSpec& spec = topology.nodes[index];
+  if (spec.nam.value == 0)
+    return Error(
+        Code::kInvalidArgument,
+        "node '{}' has no network attached memory in topology file '{}'; give it a line nam = \"1G\"",
+        options.name, options.topology);
+  MSA_RETURN_IF_ERROR(PrepareDirectories(options));
+  MSA_ASSIGN_OR_RETURN(
+      const LockFile lock,
+      LockFile::Acquire(options.lock(), fmt::format("NAM daemon {} of '{}'", options.name, options.dir)));
+  ::unlink(options.socket().c_str());  // a dead one's: the lock is ours
+  MSA_ASSIGN_OR_RETURN(std::unique_ptr<ExtentStore> store, ExtentStore::Open(options.backing));
+  MSA_ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> loop, EventLoop::Create());
+  MSA_RETURN_IF_ERROR(WatchSignals(*loop, signals.get()));
+  Status over;
+  NamDaemon daemon(*loop, DaemonOptions(options, spec, over, *loop), std::move(store));
+  MSA_RETURN_IF_ERROR(daemon.Load());
+  MSA_RETURN_IF_ERROR(daemon.Start());
+  MSA_RETURN_IF_ERROR(loop->Run());
+  ::unlink(options.socket().c_str());
+  return over;
+}
+
+}  // namespace
+}  // namespace msa::namd
+
+int main(int argc, char** argv) {
+  msa::SecureStandardDescriptors();
+  auto parsed = msa::namd::ParseOptions(argc, argv);
+  if (parsed.exit_now) return parsed.exit_code;
+  msa::namd::StartLog(parsed.options);
+  const msa::Status status = msa::namd::Run(parsed.options);
+  if (status.ok()) return 0;
+  spdlog::critical("{}", status.message());
+  return msa::namd::ExitCode(status);
+}
