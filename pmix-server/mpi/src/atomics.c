@@ -242,7 +242,7 @@ static int CompareAndSwap(const void* origin, const void* compare, void* result,
   if (failed != MPI_SUCCESS) return failed;
   const struct msa_layout* layout = u.t.to.layout;
   if (layout->nam_type < 0 || layout->size > 8 || !layout->is_contiguous ||
-      (layout->kind != kMsaNumber && layout->kind != kMsaLogical && layout->kind != kMsaBytes))
+      (layout->kind != kMsaInteger && layout->kind != kMsaLogical && layout->kind != kMsaBytes))
     return msa_window_error(window, MPI_ERR_TYPE,
                             "MPI_Compare_and_swap: not an integer, a logical or MPI_BYTE of 1 to 8 bytes");
   const void* buffers[] = {origin, compare, result};

@@ -42,7 +42,8 @@ static void AddFamily(const MPI_Datatype* types, size_t count, enum family famil
     Add(types[i], nam_type,
         family == kLogical   ? kMsaLogical
         : family == kComplex ? kMsaComplex
-                             : kMsaNumber);
+        : family == kReal    ? kMsaReal
+                             : kMsaInteger);
   }
 }
 
@@ -64,7 +65,7 @@ static void FillNumbers(void) {
   AddFamily(reals, COUNT(reals), kReal);
   AddFamily(complexes, COUNT(complexes), kComplex);
   AddFamily(logicals, COUNT(logicals), kLogical);
-  Add(MPI_LONG_DOUBLE, MSA_NAM_LONG_DOUBLE, kMsaNumber);
+  Add(MPI_LONG_DOUBLE, MSA_NAM_LONG_DOUBLE, kMsaReal);
   Add(MPI_C_LONG_DOUBLE_COMPLEX, MSA_NAM_LONG_DOUBLE_COMPLEX, kMsaComplex);
   Add(MPI_CXX_LONG_DOUBLE_COMPLEX, MSA_NAM_LONG_DOUBLE_COMPLEX, kMsaComplex);
 }
@@ -96,18 +97,18 @@ const struct msa_element* msa_element_find(MPI_Datatype type) {
 int msa_op_of(MPI_Op op, enum msa_element_kind kind) {
   if (op == MPI_REPLACE) return MSA_NAM_REPLACE;
   if (op == MPI_NO_OP) return MSA_NAM_NO_OP;
-  const int is_number = kind == kMsaNumber;
+  const int is_integer = kind == kMsaInteger, is_number = is_integer || kind == kMsaReal;
   if (op == MPI_SUM) return is_number || kind == kMsaComplex ? MSA_NAM_SUM : -1;
   if (op == MPI_PROD) return is_number || kind == kMsaComplex ? MSA_NAM_PROD : -1;
   if (op == MPI_MIN) return is_number ? MSA_NAM_MIN : -1;
   if (op == MPI_MAX) return is_number ? MSA_NAM_MAX : -1;
   if (op == MPI_MINLOC) return kind == kMsaPair ? MSA_NAM_MINLOC : -1;
   if (op == MPI_MAXLOC) return kind == kMsaPair ? MSA_NAM_MAXLOC : -1;
-  const int is_truth = is_number || kind == kMsaLogical;
+  const int is_truth = is_integer || kind == kMsaLogical;
   if (op == MPI_LAND) return is_truth ? MSA_NAM_LAND : -1;
   if (op == MPI_LOR) return is_truth ? MSA_NAM_LOR : -1;
   if (op == MPI_LXOR) return is_truth ? MSA_NAM_LXOR : -1;
-  const int has_bits = is_number || kind == kMsaBytes;
+  const int has_bits = is_integer || kind == kMsaBytes;
   if (op == MPI_BAND) return has_bits ? MSA_NAM_BAND : -1;
   if (op == MPI_BOR) return has_bits ? MSA_NAM_BOR : -1;
   if (op == MPI_BXOR) return has_bits ? MSA_NAM_BXOR : -1;

@@ -12,7 +12,7 @@ struct msa_run {
 };
 
 // What MPI's operations may do with the elements.
-enum msa_element_kind { kMsaNumber, kMsaComplex, kMsaLogical, kMsaBytes, kMsaPair, kMsaOpaque };
+enum msa_element_kind { kMsaInteger, kMsaReal, kMsaComplex, kMsaLogical, kMsaBytes, kMsaPair, kMsaOpaque };
 
 // One datatype: `runs` runs, `reps` times, `rep_stride` bytes apart.
 struct msa_layout {

@@ -35,7 +35,8 @@ int msa_window_error(struct msa_window* window, int code, const char* format, ..
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  SayIfFatal(PMPI_Win_get_errhandler(window->win, &handler), handler, text);
+  const int failed = PMPI_Win_get_errhandler(window->win, &handler);
+  SayIfFatal(failed, handler, text);
   msa_refusal_set(code, text);
   PMPI_Win_call_errhandler(window->win, code);
   return code;
