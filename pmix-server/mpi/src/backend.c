@@ -8,6 +8,7 @@
 
 #include "refusal.h"
 #include "task.h"
+#include "window.h"
 
 static struct msa_host host;
 static struct msa_backend backend;
@@ -24,6 +25,12 @@ const struct msa_backend* msa_mpi_backend(const struct msa_host* given) {
   host = *given;
   backend.version = MSA_BACKEND_VERSION;
   backend.calls = host.real;
+  backend.calls.Comm_connect = &msa_comm_connect;
+  backend.calls.Win_allocate = &msa_win_allocate;
+  backend.calls.Win_allocate_c = &msa_win_allocate_c;
+  backend.calls.Win_create_dynamic = &msa_win_create_dynamic;
+  backend.calls.Win_get_attr = &msa_win_get_attr;
+  backend.win_attribute_of = &msa_win_attribute_of;
   msa_override(&backend.calls);
   backend.booster_alloc = &msa_booster_alloc;
   backend.booster_free = &msa_booster_free;

@@ -7,6 +7,10 @@
 #define MSA_COMM MPI_Comm
 #define MSA_GROUP MPI_Group
 #define MSA_INFO MPI_Info
+#define MSA_WIN MPI_Win
+#define MSA_TYPE MPI_Datatype
+#define MSA_OP MPI_Op
+#define MSA_REQUEST MPI_Request
 #include "calls.h"
 
 const struct msa_host* msa_host_calls(void);

@@ -1,7 +1,8 @@
 #pragma once
 // The MPI calls that libmsampi interposes, once, as a list. The preload knows no mpi.h: it passes handles on
 // as pointers, which is right for Open MPI (pointers) and MPICH (int) alike, since both travel in one
-// register or one stack slot. The libraries of each MPI define the three types before they include this.
+// register or one stack slot. The libraries of each MPI define these types and those of win_calls.h before
+// they include this.
 
 #include <stdint.h>
 
@@ -10,6 +11,8 @@
 #define MSA_GROUP void*
 #define MSA_INFO void*
 #endif
+
+#include "win_calls.h"
 
 // X(name without MPI_, parameters, arguments)
 // clang-format off
@@ -28,7 +31,8 @@
   X(Comm_remote_group, (MSA_COMM comm, MSA_GROUP* group), (comm, group))                                      \
   X(Comm_test_inter, (MSA_COMM comm, int* flag), (comm, flag))                                                \
   X(Intercomm_merge, (MSA_COMM comm, int high, MSA_COMM* merged), (comm, high, merged))                       \
-  X(Error_string, (int code, char* text, int* length), (code, text, length))
+  X(Error_string, (int code, char* text, int* length), (code, text, length))                                  \
+  MSA_WIN_CALLS(X)
 // clang-format on
 
 #define MSA_MEMBER(name, params, args) int(*name) params;
@@ -38,7 +42,7 @@ struct msa_calls {
 #undef MSA_MEMBER
 
 // Grows by one with any change here: a preload and a library of different installations do not mix.
-#define MSA_BACKEND_VERSION 1u
+#define MSA_BACKEND_VERSION 2u
 
 // What the preload tells the library of one MPI.
 struct msa_host {
@@ -56,6 +60,8 @@ struct msa_backend {
   struct msa_calls calls;
   int (*booster_alloc)(MSA_COMM spawners, int hosts, int processes_per_host, MSA_COMM* inter);
   int (*booster_free)(MSA_COMM* inter);
+  // MPI_Win_get_attr of Fortran: 1 if it was answered, with MPI_SUCCESS.
+  int (*win_attribute_of)(const int* fortran_win, int key, intptr_t* value, int* flag);
 };
 
 // The one symbol that libmsampi-openmpi.so and libmsampi-mpich.so export. NULL: wrong version.

@@ -1,7 +1,7 @@
 // libmsampi.so: preloaded into every task, or linked in front of the MPI library. Plain C without an MPI, so
 // that a program without MPI pays for the mapping alone. The first interposed call looks for the MPI that the
-// process has loaded and, in a task of msa, loads the library that was compiled for it, from this one's
-// directory.
+// process has loaded and loads the library that was compiled for it, from this one's directory: outside a
+// task of msa too, where windows in network attached memory are all that it adds.
 //
 // MPI_X and PMPI_X are both defined: Open MPI's and MPICH's Fortran bindings call PMPI_X, and so does a
 // profiling tool, which thereby keeps its place: MPI_X -> the tool's -> PMPI_X -> here -> the MPI's own.
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "calls.h"
+#include "fortran.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -150,8 +151,7 @@ static void Find(void) {
     if (real[i] == NULL) real[i] = (void*)&NoMpi;
   }
   const struct msa_calls* own = &host.real;
-  const char* socket = getenv("MSA_JOB_SOCKET");
-  if (mpi != NULL && socket != NULL && *socket != '\0') {
+  if (mpi != NULL) {
     pthread_once(&loaded, &LoadBackend);
     if (backend != NULL) own = &backend->calls;
   }
@@ -188,6 +188,11 @@ EXPORT int deep_booster_alloc(void* spawners, int hosts, int processes_per_host,
 EXPORT int deep_booster_free(void** inter) {
   const struct msa_backend* b = Backend();
   return b != NULL ? b->booster_free(inter) : NoMpi();
+}
+
+int msa_fortran_attribute(const int* win, int key, intptr_t* value, int* flag) {
+  const struct msa_backend* b = Backend();
+  return b != NULL && b->win_attribute_of(win, key, value, flag);
 }
 
 // ------------------------------------------------------------------------------- how far a failed spawn came

@@ -20,10 +20,22 @@ int msa_refuse(MPI_Comm comm, int code, const char* reason) {
 }
 
 static const char* NameOf(int code) {
-  return code == MPI_ERR_SPAWN        ? "MPI_ERR_SPAWN"
-         : code == MPI_ERR_INFO_VALUE ? "MPI_ERR_INFO_VALUE"
-         : code == MPI_ERR_INFO       ? "MPI_ERR_INFO"
-                                      : "MPI_ERR_ARG";
+  static const struct {
+    int code;
+    const char* name;
+  } kNames[] = {
+#define NAME(code) {code, #code}
+      NAME(MPI_ERR_SPAWN),     NAME(MPI_ERR_INFO_VALUE), NAME(MPI_ERR_INFO),         NAME(MPI_ERR_ARG),
+      NAME(MPI_ERR_PORT),      NAME(MPI_ERR_NO_MEM),     NAME(MPI_ERR_RMA_RANGE),    NAME(MPI_ERR_RMA_SYNC),
+      NAME(MPI_ERR_RMA_ATTACH), NAME(MPI_ERR_ACCESS),    NAME(MPI_ERR_RMA_CONFLICT), NAME(MPI_ERR_WIN),
+      NAME(MPI_ERR_TYPE),      NAME(MPI_ERR_OP),         NAME(MPI_ERR_RANK),         NAME(MPI_ERR_COUNT),
+      NAME(MPI_ERR_SIZE),      NAME(MPI_ERR_DISP),       NAME(MPI_ERR_COMM),         NAME(MPI_ERR_LOCKTYPE),
+      NAME(MPI_ERR_INTERN),    NAME(MPI_ERR_OTHER),      NAME(MPI_ERR_GROUP),
+#undef NAME
+  };
+  for (size_t i = 0; i < sizeof kNames / sizeof kNames[0]; ++i)
+    if (kNames[i].code == code) return kNames[i].name;
+  return "MPI error";
 }
 
 int msa_error_string(int code, char* text, int* length) {

@@ -1,9 +1,9 @@
 #pragma once
-// Why the last spawn of this thread was refused, and how that reaches the program.
+// Why the last call of this thread that msa answers was refused, and how that reaches the program.
 #include "backend.h"
 
 // Notes the reason for MPI_Error_string of this thread; `code` is an error class, and so a code that every
-// MPI knows. NULL: the last spawn went well.
+// MPI knows. NULL: the last one went well.
 void msa_refusal_set(int code, const char* reason);
 // Notes it, calls the communicator's error handler, which may not come back, and returns `code`.
 int msa_refuse(MPI_Comm comm, int code, const char* reason);

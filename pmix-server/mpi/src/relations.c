@@ -20,7 +20,6 @@ struct relation {
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int relation_key = MPI_KEYVAL_INVALID;
-static atomic_int empty_key = MPI_KEYVAL_INVALID;
 
 // The relation whose last communicator this thread is disconnecting.
 static _Thread_local int disconnecting;
@@ -103,54 +102,4 @@ int msa_disconnect(MPI_Comm* comm) {
   free(parted);
   parted = NULL;
   return result;
-}
-
-// ----------------------------------------------------------------------------------------- nobody over there
-
-// MPI makes no intercommunicator without a remote process: this is an intracommunicator of the local group
-// that answers as one. Copies are likewise empty (MPI_COMM_DUP_FN).
-static int present;
-
-static int Split(MPI_Comm comm, MPI_Comm* copy) {
-  // Not MPI_Comm_dup, which would call the program's own attribute callbacks.
-  int rank = 0;
-  PMPI_Comm_rank(comm, &rank);
-  return PMPI_Comm_split(comm, 0, rank, copy);
-}
-
-static int IsEmpty(MPI_Comm comm) { return Attribute(comm, &empty_key) != NULL; }
-
-static int RemoteSize(MPI_Comm comm, int* size) {
-  if (!IsEmpty(comm) || size == NULL) return msa_host_calls()->real.Comm_remote_size(comm, size);
-  *size = 0;
-  return MPI_SUCCESS;
-}
-
-static int RemoteGroup(MPI_Comm comm, MPI_Group* group) {
-  if (!IsEmpty(comm) || group == NULL) return msa_host_calls()->real.Comm_remote_group(comm, group);
-  *group = MPI_GROUP_EMPTY;
-  return MPI_SUCCESS;
-}
-
-static int TestInter(MPI_Comm comm, int* flag) {
-  if (!IsEmpty(comm) || flag == NULL) return msa_host_calls()->real.Comm_test_inter(comm, flag);
-  *flag = 1;
-  return MPI_SUCCESS;
-}
-
-static int IntercommMerge(MPI_Comm comm, int high, MPI_Comm* merged) {
-  if (!IsEmpty(comm) || merged == NULL) return msa_host_calls()->real.Intercomm_merge(comm, high, merged);
-  return Split(comm, merged);
-}
-
-int msa_empty_inter(MPI_Comm comm, MPI_Comm* inter) {
-  const int key = Key(&empty_key, MPI_COMM_DUP_FN, MPI_COMM_NULL_DELETE_FN);
-  const int failed = Split(comm, inter);
-  if (failed != MPI_SUCCESS) return failed;
-  struct msa_calls* calls = msa_backend_calls();
-  __atomic_store_n(&calls->Comm_remote_size, &RemoteSize, __ATOMIC_RELEASE);
-  __atomic_store_n(&calls->Comm_remote_group, &RemoteGroup, __ATOMIC_RELEASE);
-  __atomic_store_n(&calls->Comm_test_inter, &TestInter, __ATOMIC_RELEASE);
-  __atomic_store_n(&calls->Intercomm_merge, &IntercommMerge, __ATOMIC_RELEASE);
-  return PMPI_Comm_set_attr(*inter, key, &present);
 }

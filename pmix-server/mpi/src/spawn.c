@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "inter.h"
 #include "refusal.h"
 #include "relations.h"
 #include "spawn_plan.h"
@@ -170,7 +171,7 @@ static int Decide(const struct msa_spawn_call* call, struct msa_plan* plan, int 
     result = msa_refuse(call->comm, verdict.error, verdict.reason);
   } else if (Total(&verdict, numbers) == 0) {
     FillCodes(codes, &verdict, numbers, kStarted);
-    result = msa_empty_inter(call->comm, inter);
+    result = msa_inter_make(call->comm, NULL, inter);
   } else if (Start(call, plan, &verdict, is_multiple, inter) == 0) {
     FillCodes(codes, &verdict, numbers, kStarted);
   } else {

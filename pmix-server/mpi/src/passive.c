@@ -1,0 +1,230 @@
+// Passive target: locks and flushes. The locks are the region's own, so they hold across jobs.
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+#include "refusal.h"
+#include "transfer.h"
+
+#define WINDOW_OR(otherwise)                      \
+  struct msa_window* window = msa_window_of(win); \
+  if (__builtin_expect(window == NULL, 0)) return msa_host_calls()->real.otherwise
+
+// Transfers that are not complete, of windows whose memory is not mapped.
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+enum { kMostPending = 256 };
+
+static struct msa_pending* Take(struct msa_window* window, int target) {
+  struct msa_pending* taken = NULL;
+  pthread_mutex_lock(&mutex);
+  for (struct msa_pending** at = &window->pending; *at != NULL;) {
+    struct msa_pending* pending = *at;
+    if (target >= 0 && pending->target != target) {
+      at = &pending->next;
+      continue;
+    }
+    *at = pending->next;
+    pending->next = taken;
+    taken = pending;
+    --window->pending_count;
+  }
+  pthread_mutex_unlock(&mutex);
+  return taken;
+}
+
+int msa_complete_pending(struct msa_window* window, int target, const char* call) {
+  int first = MSA_NAM_OK;
+  const int is_local = target >= 0 && window->region->local[target];
+  atomic_thread_fence(memory_order_seq_cst);
+  if (is_local) return MPI_SUCCESS;
+  for (struct msa_pending* pending = Take(window, target); pending != NULL;) {
+    struct msa_pending* next = pending->next;
+    const int failed = msa_pending_finish(pending);
+    if (first == MSA_NAM_OK) first = failed;
+    pending = next;
+  }
+  // And what requests of the program's are waiting for.
+  const int failed = msa_nam.flush(window->region->handle, target >= 0 ? (uint32_t)target : ~0u);
+  if (first == MSA_NAM_OK) first = failed;
+  return first == MSA_NAM_OK ? MPI_SUCCESS : msa_window_nam_error(window, call, first);
+}
+
+int msa_keep_pending(struct msa_window* window, struct msa_pending* pending, const char* call) {
+  pthread_mutex_lock(&mutex);
+  pending->next = window->pending;
+  window->pending = pending;
+  const int is_much = ++window->pending_count >= kMostPending;
+  pthread_mutex_unlock(&mutex);
+  return is_much ? msa_complete_pending(window, -1, call) : MPI_SUCCESS;
+}
+
+// --------------------------------------------------------------------------------------------- locks
+
+// Its holder may need this process's MPI to come on: waiting drives the MPI's progress. Grows to 1 ms, as
+// nodes have few cores and holders may be long.
+static void Pause(const struct msa_window* window, unsigned round) {
+  int found;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, window->comm, &found, MPI_STATUS_IGNORE);
+  if (round < 64) {
+    sched_yield();
+    return;
+  }
+  const long most = 1000 * 1000, grown = 10000L * (long)(round - 63);
+  const struct timespec pause = {0, grown < most ? grown : most};
+  nanosleep(&pause, NULL);
+}
+
+static int Acquire(struct msa_window* window, int target, enum msa_held how, const char* call) {
+  const enum msa_nam_lock_mode mode = how == kMsaExclusive ? MSA_NAM_EXCLUSIVE : MSA_NAM_SHARED;
+  for (unsigned round = 0;; ++round) {
+    const int failed = msa_nam.try_lock(window->region->handle, (uint32_t)target, mode);
+    if (failed == MSA_NAM_OK) break;
+    if (failed == MSA_NAM_ERR_ARG)  // this process holds it by another window of the same region
+      return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: %s", call, msa_nam.error_text());
+    if (failed != MSA_NAM_ERR_BUSY) return msa_window_nam_error(window, call, failed);
+    Pause(window, round);
+  }
+  window->held[target] = (unsigned char)how;
+  return MPI_SUCCESS;
+}
+
+int msa_epoch_enter(struct msa_window* window, int target, const char* call) {
+  if (__builtin_expect(window->held[target] != kMsaFree, 1)) return MPI_SUCCESS;
+  if (window->epochs & (kMsaFence | kMsaStart | kMsaLockAllUnchecked)) return MPI_SUCCESS;
+  if (window->epochs & kMsaLockAll) return Acquire(window, target, kMsaShared, call);
+  return msa_window_error(window, MPI_ERR_RMA_SYNC,
+                          "%s: no epoch gives access to target %d; call MPI_Win_lock, MPI_Win_lock_all, "
+                          "MPI_Win_fence or MPI_Win_start first",
+                          call, target);
+}
+
+static int Release(struct msa_window* window, int target, const char* call) {
+  const int how = window->held[target];
+  window->held[target] = kMsaFree;
+  if (how == kMsaFree || how == kMsaUnchecked) return MPI_SUCCESS;
+  const int failed = msa_nam.unlock(window->region->handle, (uint32_t)target);
+  return failed == MSA_NAM_OK ? MPI_SUCCESS : msa_window_nam_error(window, call, failed);
+}
+
+void msa_unlock_everything(struct msa_window* window) {
+  for (int target = 0; target < window->region->count; ++target)
+    if (window->held[target] == kMsaShared || window->held[target] == kMsaExclusive)
+      msa_nam.unlock(window->region->handle, (uint32_t)target);
+  memset(window->held, kMsaFree, (size_t)window->region->count);
+  window->epochs = 0;
+}
+
+static int TargetError(struct msa_window* window, int target, const char* call) {
+  return msa_window_error(window, MPI_ERR_RANK, "%s: target %d; the window has %d", call, target,
+                          window->region->count);
+}
+
+static int IsTarget(const struct msa_window* window, int target) {
+  return (unsigned)target < (unsigned)window->region->count;
+}
+
+static int WinLock(int type, int target, int assertion, MPI_Win win) {
+  WINDOW_OR(Win_lock)(type, target, assertion, win);
+  static const char kCall[] = "MPI_Win_lock";
+  if (target == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (!IsTarget(window, target)) return TargetError(window, target, kCall);
+  if (type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED)
+    return msa_window_error(window, MPI_ERR_LOCKTYPE,
+                            "%s: type %d; expected MPI_LOCK_EXCLUSIVE or MPI_LOCK_SHARED", kCall, type);
+  if (window->held[target] != kMsaFree || (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) != 0)
+    return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: target %d is locked by this process already", kCall,
+                            target);
+  if (assertion & MPI_MODE_NOCHECK) {
+    window->held[target] = kMsaUnchecked;
+    return MPI_SUCCESS;
+  }
+  return Acquire(window, target, type == MPI_LOCK_EXCLUSIVE ? kMsaExclusive : kMsaShared, kCall);
+}
+
+static int WinUnlock(int target, MPI_Win win) {
+  WINDOW_OR(Win_unlock)(target, win);
+  static const char kCall[] = "MPI_Win_unlock";
+  if (target == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (!IsTarget(window, target)) return TargetError(window, target, kCall);
+  if (window->held[target] == kMsaFree || (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) != 0)
+    return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: target %d is not locked by MPI_Win_lock", kCall,
+                            target);
+  const int failed = msa_complete_pending(window, target, kCall);
+  const int unlock_failed = Release(window, target, kCall);
+  return failed != MPI_SUCCESS ? failed : unlock_failed;
+}
+
+static int WinLockAll(int assertion, MPI_Win win) {
+  WINDOW_OR(Win_lock_all)(assertion, win);
+  int is_held = (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) != 0;
+  for (int target = 0; target < window->region->count; ++target) is_held |= window->held[target] != kMsaFree;
+  if (is_held)
+    return msa_window_error(window, MPI_ERR_RMA_SYNC,
+                            "MPI_Win_lock_all: this process holds a lock of the window already");
+  // The locks themselves are taken at the first access of each target.
+  window->epochs |= assertion & MPI_MODE_NOCHECK ? kMsaLockAllUnchecked : kMsaLockAll;
+  return MPI_SUCCESS;
+}
+
+static int WinUnlockAll(MPI_Win win) {
+  WINDOW_OR(Win_unlock_all)(win);
+  static const char kCall[] = "MPI_Win_unlock_all";
+  if ((window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) == 0)
+    return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: there was no MPI_Win_lock_all", kCall);
+  int first = msa_complete_pending(window, -1, kCall);
+  window->epochs &= ~(unsigned)(kMsaLockAll | kMsaLockAllUnchecked);
+  for (int target = 0; target < window->region->count; ++target) {
+    if (window->held[target] == kMsaFree) continue;
+    const int failed = Release(window, target, kCall);
+    if (first == MPI_SUCCESS) first = failed;
+  }
+  return first;
+}
+
+// -------------------------------------------------------------------------------------------- flushes
+
+static int Flush(struct msa_window* window, int target, const char* call) {
+  if (target == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (!IsTarget(window, target)) return TargetError(window, target, call);
+  if (window->held[target] == kMsaFree && (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) == 0)
+    return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: target %d is not locked by this process", call,
+                            target);
+  return msa_complete_pending(window, target, call);
+}
+
+static int WinFlush(int target, MPI_Win win) {
+  WINDOW_OR(Win_flush)(target, win);
+  return Flush(window, target, "MPI_Win_flush");
+}
+static int WinFlushLocal(int target, MPI_Win win) {
+  WINDOW_OR(Win_flush_local)(target, win);
+  return Flush(window, target, "MPI_Win_flush_local");
+}
+static int WinFlushAll(MPI_Win win) {
+  WINDOW_OR(Win_flush_all)(win);
+  return msa_complete_pending(window, -1, "MPI_Win_flush_all");
+}
+static int WinFlushLocalAll(MPI_Win win) {
+  WINDOW_OR(Win_flush_local_all)(win);
+  return msa_complete_pending(window, -1, "MPI_Win_flush_local_all");
+}
+static int WinSync(MPI_Win win) {
+  struct msa_window* window = msa_window_of(win);
+  if (window == NULL) return msa_host_calls()->real.Win_sync(win);
+  atomic_thread_fence(memory_order_seq_cst);
+  return MPI_SUCCESS;
+}
+
+void msa_install_passive(struct msa_calls* calls) {
+  calls->Win_lock = &WinLock;
+  calls->Win_unlock = &WinUnlock;
+  calls->Win_lock_all = &WinLockAll;
+  calls->Win_unlock_all = &WinUnlockAll;
+  calls->Win_flush = &WinFlush;
+  calls->Win_flush_local = &WinFlushLocal;
+  calls->Win_flush_all = &WinFlushAll;
+  calls->Win_flush_local_all = &WinFlushLocalAll;
+  calls->Win_sync = &WinSync;
+}
