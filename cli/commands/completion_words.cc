@@ -1,6 +1,7 @@
 #include "msa/adapters/process/files.h"
 #include "msa/job/records.h"
 
+#include "client/region_client.h"
 #include "client/system_client.h"
 #include "commands/cluster_directory.h"
 #include "commands/command.h"
@@ -9,6 +10,7 @@
 #include "local/local_paths.h"
 #include "output/grant_texts.h"
 #include "output/job_texts.h"
+#include "output/region_texts.h"
 #include "output/text.h"
 
 namespace msa::cli {
@@ -56,6 +58,17 @@ std::vector<Candidate> Grants(SystemClient& client) {
   return out;
 }
 
+std::vector<Candidate> Regions(const Endpoint& endpoint) {
+  std::vector<Candidate> out;
+  const auto client = RegionClient::TryConnect(endpoint, kPatience);
+  if (!client.ok()) return out;
+  if (const auto regions = (*client)->List({}); regions.ok())
+    for (const wire::NamRegionInfo& region : *regions)
+      out.push_back({region.name, fmt::format("{}, {}, {}", ShowBytes(region.bytes.value), region.user_name,
+                                              RegionStateName(region.state))});
+  return out;
+}
+
 std::vector<Candidate> Daemons(const std::string& dir) {
   constexpr std::string_view kSuffix = ".log";
   std::vector<Candidate> out;
@@ -70,6 +83,7 @@ std::vector<Candidate> AskSystem(const Wanted& wanted) {
   if (wanted.what == Wanted::What::kDaemons) return Daemons(wanted.dir);
   const Result<Endpoint> endpoint = FindEndpoint(wanted.dir);
   if (!endpoint.ok()) return {};
+  if (wanted.what == Wanted::What::kRegions) return Regions(*endpoint);
   const auto client = SystemClient::TryConnect(*endpoint, kPatience);
   if (!client.ok()) return {};
   if (wanted.what == Wanted::What::kModules) return Modules(**client);

@@ -40,6 +40,19 @@ constexpr Command kCommands[] = {
     {"node", "show", "all of one node", &NodeShow},
     {"node", "drain", "start no new jobs on nodes", &NodeDrain},
     {"node", "resume", "end a drain", &NodeResume},
+    {"region", "create", "create a persistent region of network attached memory", &RegionCreate},
+    {"region", "list", "regions", &RegionList},
+    {"region", "show", "all of one region, and who is attached", &RegionShow},
+    {"region", "put", "write a file into a region", &RegionPut},
+    {"region", "get", "write what a region holds to a file", &RegionGet},
+    {"region", "copy", "copy a region", &RegionCopy},
+    {"region", "resize", "change the sizes of a region's segments", &RegionResize},
+    {"region", "acl", "show or change who may use a region", &RegionAcl},
+    {"region", "rm", "remove regions", &RegionRm},
+    {"region", "df", "memory of NAM nodes, and what users and jobs take of it", &RegionDf},
+    {"region", "fsck", "compare regions with what NAM nodes hold", &RegionFsck},
+    {"region", "snapshot", "save a region in a directory, only what has changed", &RegionSnapshot},
+    {"region", "restore", "make a region of a snapshot", &RegionRestore},
     {"status", "", "the system at a glance", &SystemStatus},
     {"doctor", "", "look for what could go wrong here, and say what to do", &Doctor},
     {"completion", "bash", "script that completes commands in bash", &CompletionBash},
@@ -50,6 +63,8 @@ constexpr Command kCommands[] = {
     {"submit", "", "alias of 'job submit'", &JobSubmit},
     {"ps", "", "alias of 'job list'", &JobList},
 };
+// Other names of nouns.
+constexpr std::pair<std::string_view, std::string_view> kNounAliases[] = {{"nam", "region"}};
 // Run by `cluster up` and by shells, not by people.
 constexpr Command kHidden[] = {{"cluster", "supervise", "", &ClusterSupervise},
                                {"completion", "words", "", &CompletionWords}};
@@ -58,6 +73,7 @@ std::vector<std::string> Nouns() {
   std::vector<std::string> out;
   for (const Command& command : kCommands)
     if (std::find(out.begin(), out.end(), command.noun) == out.end()) out.emplace_back(command.noun);
+  for (const auto& [alias, noun] : kNounAliases) out.emplace_back(alias);
   out.emplace_back("help");
   return out;
 }
@@ -102,6 +118,12 @@ Status UnknownNoun(const std::string& noun) {
 
 std::span<const Command> Commands() { return kCommands; }
 
+std::string_view NounOf(std::string_view word) {
+  for (const auto& [alias, noun] : kNounAliases)
+    if (word == alias) return noun;
+  return word;
+}
+
 int ExitCodeOf(Code code) noexcept {
   switch (code) {
     case Code::kOk:
@@ -140,7 +162,7 @@ Result<Chosen> ChooseCommand(const Args& args) {
     turned.emplace_back("--help");
     return ChooseCommand(turned);
   }
-  const std::string& noun = args[0];
+  const std::string noun(NounOf(args[0]));
   if (const Command* command = Find(noun, ""))
     return Chosen{command, noun, Args(args.begin() + 1, args.end())};
   const std::vector<std::string> verbs = VerbsOf(noun);
@@ -180,6 +202,8 @@ std::string Overview(std::string_view noun) {
         command.verb.empty() ? std::string(command.noun) : fmt::format("{} {}", command.noun, command.verb);
     out += fmt::format("  {:<18}{}\n", name, command.summary);
   }
+  for (const auto& [alias, of] : kNounAliases)
+    if (noun.empty()) out += fmt::format("  {:<18}alias of '{}'\n", alias, of);
   out += "\n'msactl NOUN VERB --help' explains one command.\n";
   if (noun.empty()) {
     out +=

@@ -16,6 +16,9 @@ struct Chosen {
 };
 Result<Chosen> Choose(const Args& args);
 
+// The noun that a word stands for: "region" for "nam"; itself for any other.
+std::string_view NounOf(std::string_view word);
+
 // The text of `msactl help`, or of one noun.
 std::string Overview(std::string_view noun);
 

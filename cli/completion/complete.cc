@@ -80,6 +80,7 @@ class Values {
     if (IsNodes(kind)) return {source_({What::kNodes, dir_})};
     if (kind == "JOB" || kind == "JOBS") return {source_({live_ ? What::kLiveJobs : What::kJobs, dir_})};
     if (kind == "GRANT") return {source_({What::kGrants, dir_})};
+    if (kind == "REGION") return {source_({What::kRegions, dir_})};
     if (kind == "DAEMON") return {source_({What::kDaemons, dir_})};
     // "append|truncate", or the one word that is possible.
     if (!kind.empty() && std::none_of(kind.begin(), kind.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
@@ -252,6 +253,7 @@ std::vector<Candidate> Nouns() {
       known->help += ", " + std::string(command.verb);
     }
   }
+  out.push_back({"nam", "alias of 'region'"});
   out.push_back({"help", "explain a command"});
   return out;
 }
@@ -276,17 +278,18 @@ std::optional<OptionTable> TableOf(const Command& command) {
 Completion Complete(const std::vector<std::string>& words, const Source& source) {
   if (words.empty()) return {};
   const std::string& typed = words.back();
+  const std::string_view noun = NounOf(words[0]);
   if (words.size() == 1)
     return Fitting({typed.starts_with('-') ? Words({"--help", "--version"}) : Nouns()}, typed);
   if (words[0] == "help") {
     Completion out = words.size() == 2   ? Fitting({Nouns()}, typed)
-                     : words.size() == 3 ? Fitting({Verbs(words[1])}, typed)
+                     : words.size() == 3 ? Fitting({Verbs(NounOf(words[1]))}, typed)
                                          : Completion{};
     std::erase_if(out.candidates, [](const Candidate& c) { return c.text == "help"; });
     return out;
   }
-  if (words.size() == 2 && !Verbs(words[0]).empty())
-    return Fitting({typed.starts_with('-') ? Words({"--help"}) : Verbs(words[0])}, typed);
+  if (words.size() == 2 && !Verbs(noun).empty())
+    return Fitting({typed.starts_with('-') ? Words({"--help"}) : Verbs(noun)}, typed);
   // Without the word that is being typed, which may be nothing yet.
   const Result<Chosen> chosen = Choose(Args(words.begin(), words.end() - 1));
   if (!chosen.ok() || chosen->command == nullptr) return {};

@@ -28,7 +28,7 @@ struct Completion {
 
 // Things that only the running system knows.
 struct Wanted {
-  enum class What { kModules, kNodes, kJobs, kLiveJobs, kDaemons, kGrants } what;
+  enum class What { kModules, kNodes, kJobs, kLiveJobs, kDaemons, kGrants, kRegions } what;
   std::string dir;  // as given by --dir, else ""
 };
 using Source = std::function<std::vector<Candidate>(const Wanted&)>;

@@ -38,6 +38,8 @@ class Completing : public testing::Test {
         return {{"controller", ""}};
       case Wanted::What::kGrants:
         return {{"3", ""}};
+      case Wanted::What::kRegions:
+        return {{"fields", ""}, {"table", ""}};
     }
     return {};
   }

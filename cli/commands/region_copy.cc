@@ -1,0 +1,79 @@
+#include <unistd.h>
+
+#include "commands/region_calls.h"
+#include "region/interrupt.h"
+#include "region/region_values.h"
+#include "region/transfer_sides.h"
+
+namespace msa::cli {
+namespace {
+
+enum class Existing { kRefuse, kOverwrite };
+
+// The region to write to: made like `source`, or one of the same layout that is there.
+Result<std::unique_ptr<RegionIo>> OpenTarget(RegionSystem& system, const wire::NamRegionInfo& source,
+                                             const std::string& name, Existing existing) {
+  const auto there = system.Find(name);
+  if (!there.ok() && there.status().code() != Code::kNotFound) return there.status();
+  if (there.ok()) {
+    if (there->uuid == source.uuid)
+      return Error(Code::kInvalidArgument, "'{}' is the source itself; name another region", name);
+    if (existing == Existing::kRefuse)
+      return Error(Code::kAlreadyExists, "region '{}' is there; overwrite it with --force", name);
+    MSA_RETURN_IF_ERROR(CheckSameLayout(*there, SegmentsOf(source))
+                            .WithContext(fmt::format("region '{}' does not fit", source.name)));
+  } else {
+    wire::NamCreate create;
+    MSA_ASSIGN_OR_RETURN(create.name, ParseNewRegionName(name));
+    create.mode = source.mode;
+    create.placement = source.placement;
+    create.segments = SegmentsOf(source);
+    MSA_RETURN_IF_ERROR(system.Create(create).status());
+  }
+  return system.Open(name, NamRights::kRead | NamRights::kWrite);
+}
+
+}  // namespace
+
+Result<int> RegionCopy(const Args& args) {
+  Invocation call(
+      {"msactl region copy", "[OPTIONS] REGION NAME",
+       "Copy a region. The new one gets the same segments, placement and mode, and belongs to the "
+       "caller. What was\nwritten is read again and compared. An interrupted one leaves NAME.msa-part in the "
+       "working directory, from\nwhich --resume goes on."});
+  MoveOptions move;
+  CopyOptions copy;
+  bool force = false;
+  AddMoveOptions(call.options(), &move);
+  AddCopyOptions(call.options(), &copy);
+  call.options()
+      .Flag(0, "force", "overwrite a region of the same layout that is there", &force)
+      .Epilogue("example:\n  msactl region copy fields fields-before");
+  MSA_ASSIGN_OR_RETURN(const bool go,
+                       call.Parse(args, {.min = 2, .max = 2, .what = "a region and a new name"}));
+  if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const std::string from, ParseRegionName(call.operands()[0]));
+  MSA_ASSIGN_OR_RETURN(const std::string to, ParseRegionName(call.operands()[1]));
+  const InterruptGuard guard;
+  MSA_ASSIGN_OR_RETURN(const auto system, RunningRegions::Connect(call, move));
+  MSA_ASSIGN_OR_RETURN(const auto source_io, system->Open(from, NamRights::kRead));
+  TransferOptions options;
+  options.state_path = to + ".msa-part";
+  options.resume = copy.resume;
+  const bool goes_on = copy.resume && ::access(options.state_path.c_str(), F_OK) == 0;
+  MSA_ASSIGN_OR_RETURN(const auto target_io,
+                       OpenTarget(*system, source_io->info(), to,
+                                  force || goes_on ? Existing::kOverwrite : Existing::kRefuse));
+  MSA_ASSIGN_OR_RETURN(const RegionRange range, RangeOf({.region = from}, std::nullopt, source_io->info()));
+  RegionSide source(*source_io, range);
+  RegionSide target(*target_io, range);
+  options.length = range.length;
+  options.verify = !copy.no_verify;
+  options.what = "copy " + source_io->info().name;
+  options.stop = [] { return InterruptGuard::signal() != 0; };
+  Progress progress(move.writer());
+  return EndCopy(RunTransfer(source, target, options, progress), copy,
+                 {.name = to, .state_path = options.state_path});
+}
+
+}  // namespace msa::cli
