@@ -15,8 +15,10 @@ namespace msa::nam {
 
 struct FabricServerOptions {
   std::string provider;    // libfabric's name; empty: the best that is there (verbs, cxi, else tcp;ofi_rxm)
-  std::string host;        // address or interface to listen on; empty: all
+  std::string host;        // address or interface to listen on; empty: the first that libfabric finds
   std::uint16_t port = 0;  // 0: any. The one in use is in address()
+  // Told what was dropped: garbage, answers that nobody took. On the progress thread; must not block.
+  std::function<void(const std::string&)> log;
 };
 
 // A registered piece of memory, as a client must name it.
@@ -31,7 +33,11 @@ class FabricServer {
   // the transport says, not what the message claims, where the provider tells it). Must not block.
   using Handler = std::function<wire::Frame(const std::string& from, wire::Frame request)>;
 
-  // kUnavailable: no provider of that name, or none at all; says which there are.
+  // kUnavailable: no provider of that name, or none at all, or none that passes the test of what is relied on
+  // (a write, a read, a refusal, a request); says which there are. kInvalidArgument: no such host, or a
+  // provider that is known to lose transfers. To be called while the process has one thread: it sets
+  // libfabric's FI_OFI_RXM_CM_PROGRESS_INTERVAL, unless that is set, so that connecting takes 1 ms rather
+  // than 20.
   static Result<std::unique_ptr<FabricServer>> Start(FabricServerOptions options, Handler handler);
   virtual ~FabricServer() = default;
 
@@ -39,7 +45,9 @@ class FabricServer {
   virtual const std::string& address() const = 0;  // fi_getname
 
   enum class Access { kRead, kReadWrite };
-  // Any thread. The memory must stay until Unregister has returned; from then on the key is refused.
+  // Any thread, the handler too. The memory must stay until Unregister has returned; from then on the key is
+  // refused, and a transfer that had begun touches it no more. For memory that is not mapped shared, or from
+  // hugetlbfs, Unregister has to cut all clients' connections over tcp;ofi_rxm, so that they connect again.
   virtual Result<FabricKey> Register(void* base, Bytes bytes, Access access) = 0;
   virtual void Unregister(std::uint64_t key) = 0;
 };
