@@ -1,5 +1,7 @@
 #pragma once
 
+#include <msa_nam.h>
+
 #include <atomic>
 #include <functional>
 #include <map>
@@ -9,7 +11,6 @@
 
 #include "msa/base/mutex.h"
 
-#include "msa_nam.h"
 #include "namd_fixture.h"
 
 namespace msa::nam::test {
