@@ -13,6 +13,8 @@
 
 #include "msa/base/messages.h"
 
+#include "gate.h"
+
 namespace msa::nam {
 namespace {
 
@@ -50,6 +52,7 @@ std::atomic<Control*> the_control{nullptr};
 
 void InChild() noexcept {
   CloseInheritedSockets();
+  ForgetInheritedGates();
   the_control.store(nullptr);
 }
 
@@ -161,9 +164,12 @@ Status Control::Connect(SteadyTime deadline) {
     ++connections_;
     return Status::Ok();
   }
-  MSA_ASSIGN_OR_RETURN(const std::vector<std::string> paths, FindNamdSockets(surroundings));
+  const auto paths = FindNamdSockets(surroundings);
+  // Where there never was one, waiting is of no use.
+  if (!paths.ok() && connections_ == 0) return Status(Code::kAborted, paths.status().message());
+  if (!paths.ok()) return paths.status();
   Status last;
-  for (const std::string& path : paths) {
+  for (const std::string& path : *paths) {
     auto socket = FrameSocket::Connect(path, deadline);
     if (socket.ok()) {
       socket_ = std::move(*socket);

@@ -1,9 +1,9 @@
 #pragma once
 // How the library's Status becomes the C interface's error, with a text of the calling thread.
 
-#include "msa/base/status.h"
+#include <msa_nam.h>
 
-#include "msa_nam.h"
+#include "msa/base/status.h"
 
 namespace msa::nam {
 

@@ -1,6 +1,8 @@
 #pragma once
 // A handle's way to one of its region's extents: mapped, or over the fabric.
 
+#include <msa_nam.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -14,7 +16,6 @@
 #include "frame_socket.h"
 #include "gate.h"
 #include "lease.h"
-#include "msa_nam.h"
 
 namespace msa::nam {
 

@@ -1,14 +1,13 @@
 #include "fabric_library.h"
 
 #include <dlfcn.h>
+#include <msa_nam.h>
 #include <unistd.h>
 
 #include <map>
 #include <utility>
 
 #include "msa/base/mutex.h"
-
-#include "msa_nam.h"
 
 namespace msa::nam {
 namespace {

@@ -14,15 +14,12 @@ struct Registry {
   std::map<GatesKey, std::weak_ptr<Gates>> gates MSA_GUARDED_BY(mu);
 };
 // Never destroyed: threads may outlive static objects.
-Registry& TheRegistry() {
-  static auto* const registry = new Registry;
-  return *registry;
-}
+std::atomic<Registry*> the_registry{new Registry};
 
 }  // namespace
 
 std::shared_ptr<Gates> GatesOf(const GatesKey& key, std::size_t slots) {
-  Registry& registry = TheRegistry();
+  Registry& registry = *the_registry.load();
   const MutexLock lock(registry.mu);
   std::erase_if(registry.gates, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<Gates>& known = registry.gates[key];
@@ -30,6 +27,8 @@ std::shared_ptr<Gates> GatesOf(const GatesKey& key, std::size_t slots) {
   if (!gates || gates->size() < slots) known = gates = std::make_shared<Gates>(slots);
   return gates;
 }
+
+void ForgetInheritedGates() noexcept { the_registry.store(new Registry); }
 
 bool Gate::Backoff::Pause() {
   if (++spins_ < 256) {

@@ -125,5 +125,7 @@ struct GatesKey {
   friend auto operator<=>(const GatesKey&, const GatesKey&) = default;
 };
 std::shared_ptr<Gates> GatesOf(const GatesKey& key, std::size_t slots);
+// In a forked child, which holds none of its parent's locks.
+void ForgetInheritedGates() noexcept;
 
 }  // namespace msa::nam

@@ -1,6 +1,8 @@
 #pragma once
 // What is behind a msa_nam_region_t.
 
+#include <msa_nam.h>
+
 #include <atomic>
 #include <map>
 #include <memory>
@@ -12,7 +14,6 @@
 
 #include "extent.h"
 #include "lease.h"
-#include "msa_nam.h"
 
 namespace msa::nam {
 

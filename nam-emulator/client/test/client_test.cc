@@ -1,5 +1,6 @@
 // What needs no daemon: errors, arguments, environment, and what a lease may say.
 
+#include <msa_nam.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -13,7 +14,6 @@
 #include "errors.h"
 #include "extent.h"
 #include "lease.h"
-#include "msa_nam.h"
 
 namespace msa::nam {
 namespace {

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <msa_nam.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "msa/base/mutex.h"
+
+#include "namd_fixture.h"
+
+namespace msa::nam::test {
+
+using namd::ExtentKey;
+using namd::test::Eventually;
+using namd::test::FakeController;
+
+// libmsanam as a program links it, the real msa-namd, and a thread that plays the controller for both.
+class ClientTest : public namd::test::NamdTest {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  // On the controller's thread; returns when it has been done.
+  void OnController(const std::function<void(FakeController&)>& work);
+  void KillNamd();
+  // Kills it if it runs, starts it and waits until it has been welcomed.
+  void RestartNamd();
+
+  // A region of segments of these sizes; fails the test if it cannot be had.
+  msa_nam_region_t Create(const char* name, std::vector<std::uint64_t> sizes);
+  msa_nam_region_t Open(const char* name, int rights = MSA_NAM_READ | MSA_NAM_WRITE);
+  // Its memory is made anew with the next generation, as a resize does; old leases end.
+  void ChangeGeneration(const std::string& name);
+
+  struct Region {
+    ExtentKey extent;
+    wire::NamLifetime lifetime = wire::NamLifetime::kLease;
+  };
+  // Of the controller's thread.
+  std::map<std::string, Region> regions_;
+  NamRights withheld_ = NamRights::kNone;  // of later leases
+  std::atomic<int> closed_leases_{0};
+
+ private:
+  void Play();
+  void Answer(const wire::NamFromLocal& request);
+  void Refuse(const wire::NamFromLocal& request, Code code, const std::string& why);
+  template <class M>
+  void Reply(const wire::NamFromLocal& request, const M& message);
+  Region* Find(const std::string& reference, std::string& name);
+  void Grant(const wire::NamFromLocal& request, const std::string& name, NamRights rights);
+  void Make(const wire::NamFromLocal& request);
+  void List(const wire::NamFromLocal& request);
+
+  std::thread thread_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> reconnect_{false};
+  std::atomic<int> welcomes_{0};
+  Mutex mu_;
+  CondVar changed_;
+  std::vector<std::function<void(FakeController&)>> work_ MSA_GUARDED_BY(mu_);
+  std::uint64_t next_uuid_ = 1;
+  std::map<std::uint64_t, std::string> leases_;
+};
+
+// A child that runs `work`; its result is the exit status.
+pid_t Spawn(const std::function<int()>& work);
+int ExitOf(pid_t child);
+
+#define ASSERT_NAM_OK(call) ASSERT_EQ((call), MSA_NAM_OK) << msa_nam_error_text()
+#define EXPECT_NAM_OK(call) EXPECT_EQ((call), MSA_NAM_OK) << msa_nam_error_text()
+
+}  // namespace msa::nam::test
