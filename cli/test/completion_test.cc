@@ -72,6 +72,8 @@ TEST_F(Completing, KnowsNounsVerbsAndHelp) {
   EXPECT_THAT(Complete({"mo"}), ElementsAre("module"));
   EXPECT_THAT(Complete({"node", ""}), ElementsAre("list", "show", "drain", "resume"));
   EXPECT_THAT(Complete({"help", "node", "d"}), ElementsAre("drain"));
+  EXPECT_THAT(Complete({"nam", "res"}), ElementsAre("resize", "restore"));
+  EXPECT_THAT(Complete({"help", "nam", "fs"}), ElementsAre("fsck"));
   EXPECT_THAT(Complete({"nod", "show", ""}), IsEmpty());
   EXPECT_THAT(Complete({"-"}), ElementsAre("--help", "--version"));
   EXPECT_THAT(Complete({}), IsEmpty());
@@ -105,6 +107,15 @@ TEST_F(Completing, KnowsOperandsByTheUsage) {
   EXPECT_THAT(Complete({"job", "cancel", ""}), ElementsAre("12"));
   EXPECT_THAT(Complete({"job", "signal", "USR"}), ElementsAre("USR1", "USR2"));
   EXPECT_THAT(Complete({"job", "signal", "USR1", ""}), ElementsAre("12"));
+  EXPECT_THAT(Complete({"region", "show", "f"}), ElementsAre("fields"));
+  EXPECT_THAT(Complete({"nam", "rm", "fields", ""}), ElementsAre("table"));
+  EXPECT_THAT(Complete({"region", "put", "data", "t"}), ElementsAre("table"));
+  Complete({"region", "put", ""});
+  EXPECT_EQ(also_, Also::kFiles);
+  Complete({"region", "snapshot", "fields", ""});
+  EXPECT_EQ(also_, Also::kDirectories);
+  EXPECT_THAT(Complete({"region", "create", "x", "--placement", "s"}), ElementsAre("spread"));
+  EXPECT_THAT(Complete({"region", "create", "x", "--node", "cn0,b"}), ElementsAre("cn0,bn0"));
   EXPECT_THAT(Complete({"cluster", "logs", ""}), ElementsAre("controller"));
 }
 

@@ -29,6 +29,11 @@ TEST(Registry, KnowsTheAliases) {
   EXPECT_EQ(Choose({"submit", "job.sh"})->command->run, &JobSubmit);
   EXPECT_THAT(Choose({"submit", "job.sh", "--dir", "x"})->rest, ElementsAre("job.sh", "--dir", "x"));
   EXPECT_EQ(Choose({"--version"})->command->run, &Version);
+  EXPECT_EQ(Choose({"nam", "rm", "fields"})->command->run, &RegionRm);
+  EXPECT_THAT(Choose({"nam", "--dir", "/d", "rm", "fields"})->rest, ElementsAre("--dir", "/d", "fields"));
+  EXPECT_EQ(Choose({"nam", "--help"})->noun, "region");
+  EXPECT_EQ(Choose({"help", "nam", "put"})->command->run, &RegionPut);
+  EXPECT_THAT(Choose({"nma", "list"}).status().message(), HasSubstr("did you mean 'nam'?"));
 }
 
 TEST(Registry, TakesTheDirectoryBeforeEveryCommand) {
