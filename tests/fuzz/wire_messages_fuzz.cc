@@ -19,10 +19,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       RecallGrant, NameAnswer, LinkOffer, LinkAnswer, LinkEnd, NamePublish, NameLookup, LinkAsk, LinkReady,
       NamCreate, NamOpen, NamClose, NamRefresh, NamRemove, NamSetLifetime, NamList, NamResize, NamSetAccess,
       NamUsageAsk, NamCheckAsk, NamGranted, NamDone, NamListing, NamUsage, NamCheckResult, NamFailed,
-      SignedNamLease, NamLease, NamAttach, NamAttached, NamDetach, NamAtomic, NamAtomicDone, NamLock,
-      NamLocked, NamdHello, NamExtentDone, NamExtentDamaged, NamFromLocal, NamLocalGone, NamdWelcome,
-      NamExtentAllocate, NamExtentCommit, NamToLocal, NamExtentFree, NamRevoke, NamdQuit, NamClientHello,
-      NamFromTask, NamTaskGone, NamToTask, NamAllotmentAsk, NamAllotment>(
+      SignedNamLease, NamAttach, NamAttached, NamDetach, NamAtomic, NamAtomicDone, NamLock, NamLocked,
+      NamdHello, NamExtentDone, NamExtentDamaged, NamFromLocal, NamLocalGone, NamdWelcome, NamExtentAllocate,
+      NamExtentCommit, NamToLocal, NamExtentFree, NamRevoke, NamdQuit, NamClientHello, NamFromTask,
+      NamTaskGone, NamToTask, NamAllotmentAsk, NamAllotment>(
       data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
   return 0;
 }

@@ -148,7 +148,10 @@ TEST_F(ControllerNam, ATaskGetsASignedLeaseBackByItsConnectionAndFrame) {
   const auto granted = *wire::Decode<wire::NamGranted>(answer.payload);
   const auto blob = *wire::Decode<wire::SignedNamLease>(granted.blob);
   EXPECT_EQ(blob.signature, "signed:" + std::to_string(blob.lease.size()));
-  const auto lease = *wire::Decode<wire::NamLease>(blob.lease);
+  wire::NamLease lease;
+  wire::Decoder decoder(blob.lease);
+  lease.Fields(decoder);
+  ASSERT_TRUE(decoder.ok());
   EXPECT_EQ(lease.system, kSystem);
   EXPECT_EQ(lease.uid, kAda.uid);
   EXPECT_EQ(lease.job, job);

@@ -279,6 +279,7 @@ TEST(SchedulerProperty, AnIdleSystemStartsEveryJobThatCanEverStart) {
     c.view.topology = &c.topology;
     c.view.running.clear();
     c.view.usable.assign(c.topology.nodes.size(), true);
+    c.view.nam_capacity = c.topology.nodes.back().nam;
     for (const PendingJob& job : c.pending)
       RC_ASSERT(Schedule(c.view, {job}, kNow, c.options).starts.size() == 1u);
   }));
