@@ -33,7 +33,7 @@ void Decode(std::string_view blob) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view blob(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 6) {
     case 0:
       Decode<JobRecord>(blob);
       break;
@@ -42,6 +42,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 2:
       if (const auto job = sqlite::JobFromSchema1(blob); job.ok()) CheckRoundTrip(*job);
+      break;
+    case 3:
+      Decode<RegionRecord>(blob);
+      break;
+    case 4:
+      Decode<LeaseRecord>(blob);
       break;
     default:
       if (const auto grant = sqlite::GrantFromSchema1(blob); grant.ok()) CheckRoundTrip(*grant);

@@ -22,6 +22,14 @@ constexpr const char* kTables =
        CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
        INSERT INTO counter VALUES ('job', 0), ('grant', 0);)";
 
+// `uuid` and `region` as 32 hexadecimal digits.
+constexpr const char* kNamTables =
+    R"(CREATE TABLE region (
+         uuid TEXT PRIMARY KEY, name TEXT NOT NULL, uid INTEGER NOT NULL, bytes INTEGER NOT NULL, phase INTEGER NOT NULL,
+         record BLOB NOT NULL);
+       CREATE TABLE nam_lease (id INTEGER PRIMARY KEY, region TEXT NOT NULL, job INTEGER NOT NULL, record BLOB NOT NULL);
+       INSERT INTO counter VALUES ('lease', 0);)";
+
 Status MakeTables(Database& db) { return db.Execute(kTables); }
 
 // Each record of `table` as `convert` gives it back.
@@ -54,8 +62,11 @@ Status PutLengthsIntoRecords(Database& db) {
   return Rewrite(db, "job_grant", GrantFromSchema1);
 }
 
+Status MakeNamTables(Database& db) { return db.Execute(kNamTables); }
+
 // Each takes the database from its index to the next version.
-constexpr std::array<Status (*)(Database&), kSchemaVersion> kMigrations = {MakeTables, PutLengthsIntoRecords};
+constexpr std::array<Status (*)(Database&), kSchemaVersion> kMigrations = {MakeTables, PutLengthsIntoRecords,
+                                                                           MakeNamTables};
 
 Status Step(Database& db, int from) {
   MSA_RETURN_IF_ERROR(db.Execute("BEGIN IMMEDIATE"));

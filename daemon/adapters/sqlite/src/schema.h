@@ -7,7 +7,7 @@
 namespace msa::sqlite {
 
 // The schema that this program writes.
-inline constexpr int kSchemaVersion = 2;
+inline constexpr int kSchemaVersion = 3;
 
 // Brings an empty or older database up to kSchemaVersion, one transaction a step; what was done to one that
 // was not empty, for the log, else "". kFailedPrecondition: it is newer, or holds somebody else's tables;

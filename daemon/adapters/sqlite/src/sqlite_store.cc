@@ -65,6 +65,11 @@ class SqliteStore final : public JobStore {
     MSA_ASSIGN_OR_RETURN(put_node_, db_->Prepare("INSERT OR REPLACE INTO node VALUES (?1,?2,?3)"));
     MSA_ASSIGN_OR_RETURN(put_grant_, db_->Prepare("INSERT OR REPLACE INTO job_grant VALUES (?1,?2,?3,?4)"));
     MSA_ASSIGN_OR_RETURN(delete_grant_, db_->Prepare("DELETE FROM job_grant WHERE id=?1"));
+    MSA_ASSIGN_OR_RETURN(put_region_,
+                         db_->Prepare("INSERT OR REPLACE INTO region VALUES (?1,?2,?3,?4,?5,?6)"));
+    MSA_ASSIGN_OR_RETURN(delete_region_, db_->Prepare("DELETE FROM region WHERE uuid=?1"));
+    MSA_ASSIGN_OR_RETURN(put_lease_, db_->Prepare("INSERT OR REPLACE INTO nam_lease VALUES (?1,?2,?3,?4)"));
+    MSA_ASSIGN_OR_RETURN(delete_lease_, db_->Prepare("DELETE FROM nam_lease WHERE id=?1"));
     MSA_ASSIGN_OR_RETURN(raise_counter_,
                          db_->Prepare("UPDATE counter SET value=?2 WHERE name=?1 AND value<?2"));
     return Status::Ok();
@@ -89,6 +94,7 @@ class SqliteStore final : public JobStore {
                          db_->QueryInteger("SELECT value FROM counter WHERE name='grant'"));
     state.last_job = JobId(static_cast<std::uint64_t>(last_job));
     state.last_grant = GrantId(static_cast<std::uint64_t>(last_grant));
+    MSA_RETURN_IF_ERROR(LoadNam(state.nam));
     return state;
   }
 
@@ -115,6 +121,17 @@ class SqliteStore final : public JobStore {
   }
 
  private:
+  Status LoadNam(StoredNam& nam) {
+    MSA_ASSIGN_OR_RETURN(Statement regions, db_->Prepare("SELECT record FROM region ORDER BY uuid"));
+    MSA_RETURN_IF_ERROR(LoadRecords(regions, "region", nam.regions));
+    MSA_ASSIGN_OR_RETURN(Statement leases, db_->Prepare("SELECT record FROM nam_lease ORDER BY id"));
+    MSA_RETURN_IF_ERROR(LoadRecords(leases, "lease", nam.leases));
+    MSA_ASSIGN_OR_RETURN(const std::int64_t last,
+                         db_->QueryInteger("SELECT value FROM counter WHERE name='lease'"));
+    nam.last_lease = LeaseId(static_cast<std::uint64_t>(last));
+    return Status::Ok();
+  }
+
   template <class Record>
   Status LoadRecords(Statement& rows, std::string_view what, std::vector<Record>& out) {
     for (;;) {
@@ -170,18 +187,43 @@ class SqliteStore final : public JobStore {
                             .Run());
     return Raise("grant", grant.id.value);
   }
-  // Interfaces only, so far: schema version 3 brings their tables.
-  Status Apply(const nam_effect::PutRegion&) { return Status::Ok(); }
-  Status Apply(const nam_effect::DeleteRegion&) { return Status::Ok(); }
-  Status Apply(const nam_effect::PutLease&) { return Status::Ok(); }
-  Status Apply(const nam_effect::DeleteLease&) { return Status::Ok(); }
+  Status Apply(const nam_effect::PutRegion& change) {
+    const RegionRecord& region = change.record;
+    const std::string uuid = ToText(region.uuid);
+    const std::string blob = sqlite::EncodeRecord(region);
+    return put_region_.BindText(1, uuid)
+        .BindText(2, region.name)
+        .Bind(3, region.owner.uid)
+        .Bind(4, static_cast<std::int64_t>(region.bytes().value))
+        .Bind(5, static_cast<std::int64_t>(region.phase))
+        .BindBlob(6, blob)
+        .Run();
+  }
+  Status Apply(const nam_effect::DeleteRegion& change) {
+    const std::string uuid = ToText(change.uuid);
+    return delete_region_.BindText(1, uuid).Run();
+  }
+  Status Apply(const nam_effect::PutLease& change) {
+    const LeaseRecord& lease = change.record;
+    const std::string region = ToText(lease.region);
+    const std::string blob = sqlite::EncodeRecord(lease);
+    MSA_RETURN_IF_ERROR(put_lease_.Bind(1, static_cast<std::int64_t>(lease.id.value))
+                            .BindText(2, region)
+                            .Bind(3, static_cast<std::int64_t>(lease.holder.job.value))
+                            .BindBlob(4, blob)
+                            .Run());
+    return Raise("lease", lease.id.value);
+  }
+  Status Apply(const nam_effect::DeleteLease& change) {
+    return delete_lease_.Bind(1, static_cast<std::int64_t>(change.lease.value)).Run();
+  }
   Status Apply(const effect::DeleteGrant& change) {
     return delete_grant_.Bind(1, static_cast<std::int64_t>(change.grant.value)).Run();
   }
 
   std::unique_ptr<Database> db_;  // outlives the statements below
   Statement begin_, commit_, rollback_, put_job_, delete_job_, put_node_, put_grant_, delete_grant_,
-      raise_counter_;
+      put_region_, delete_region_, put_lease_, delete_lease_, raise_counter_;
 };
 
 Status Configure(Database& db, const SqliteOptions& options) {

@@ -66,7 +66,7 @@ class SchemaTest : public ::testing::Test {
 TEST_F(SchemaTest, JobsOfVersionOneAreAllThere) {
   Make("schema1.sql");
   const StoredState state = Load();
-  EXPECT_THAT(told_, AllOf(HasSubstr(path_), HasSubstr("from schema version 1 to 2"), HasSubstr("6 jobs")));
+  EXPECT_THAT(told_, AllOf(HasSubstr(path_), HasSubstr("from schema version 1 to 3"), HasSubstr("6 jobs")));
   ASSERT_EQ(state.jobs.size(), 6u);
   std::vector<std::string> names;
   std::vector<JobState> states;
@@ -147,10 +147,20 @@ TEST_F(SchemaTest, AGrantOfVersionOneKeepsItsContent) {
   EXPECT_TRUE(job.HoldsShareOf(GrantId(1)));
 }
 
-TEST_F(SchemaTest, AStoreOfTheFirstBuildOfVersionTwoIsReadAsItIs) {
+TEST_F(SchemaTest, AStoreOfTheFirstBuildOfVersionTwoKeepsItsRecordsAndGetsTheTablesOfRegions) {
   Make("schema2.sql");
   const StoredState now = Load();
-  EXPECT_EQ(told_, "");
+  EXPECT_THAT(told_, AllOf(HasSubstr("from schema version 2 to 3"), HasSubstr("6 jobs")));
+  EXPECT_TRUE(now.nam.regions.empty());
+  EXPECT_TRUE(now.nam.leases.empty());
+  EXPECT_EQ(now.nam.last_lease, LeaseId(0));
+  for (const JobRecord& job : now.jobs) {
+    EXPECT_EQ(job.nam, Bytes(0));
+    EXPECT_EQ(job.spec.nam, Bytes(0));
+    EXPECT_TRUE(job.spec.nam_regions.empty());
+  }
+  EXPECT_EQ(Integer("SELECT count(*) FROM region"), 0);
+  EXPECT_EQ(Integer("SELECT count(*) FROM nam_lease"), 0);
   std::filesystem::remove(path_);
   Make("schema1.sql");
   const StoredState before = Load();

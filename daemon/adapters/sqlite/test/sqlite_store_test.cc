@@ -65,6 +65,51 @@ class SqliteStoreTest : public ::testing::Test {
   std::string path_;
 };
 
+TEST_F(SqliteStoreTest, RegionsAndLeasesSurviveAndTheirNumbersAreNotReused) {
+  RegionRecord region;
+  region.uuid = {0xdead, 0xbeef};
+  region.name = "grid";
+  region.token = "t";
+  region.owner = {1000, 100};
+  region.user_name = "ada";
+  region.mode = 0640;
+  region.acl = {{wire::NamAclKind::kGroup, 7, NamRights::kRead}};
+  region.lifetime = wire::NamLifetime::kPersistent;
+  region.phase = RegionPhase::kCommitted;
+  region.created_at = FromUnixMillis(1'700'000'000'123);
+  region.extents = {{"nam0", Bytes(192)}, {"nam1", Bytes(64), true, true}};
+  region.segments = {{0, 0, 0, Bytes(100), 8}, {0, 1, 128, Bytes(64), 1}, {1, 0, 0, Bytes(64), 4}};
+  LeaseRecord lease;
+  lease.id = LeaseId(9);
+  lease.region = region.uuid;
+  lease.holder.job = JobId(3);
+  lease.holder.client = NamClientId(~std::uint64_t{0});
+  lease.groups = {4, 5};
+  {
+    const auto store = MustOpen();
+    ASSERT_TRUE(store->Commit({nam_effect::PutRegion{region}, nam_effect::PutLease{lease}}).ok());
+    region.generation = Generation(2);
+    ASSERT_TRUE(store->Commit({nam_effect::PutRegion{region}}).ok());
+  }
+  {
+    const auto store = MustOpen();
+    const auto state = store->LoadAll();
+    ASSERT_TRUE(state.ok());
+    ASSERT_EQ(state->nam.regions.size(), 1u);
+    EXPECT_EQ(wire::Encode(state->nam.regions[0]), wire::Encode(region));
+    EXPECT_EQ(state->nam.regions[0].bytes(), Bytes(228));
+    ASSERT_EQ(state->nam.leases.size(), 1u);
+    EXPECT_EQ(wire::Encode(state->nam.leases[0]), wire::Encode(lease));
+    ASSERT_TRUE(
+        store->Commit({nam_effect::DeleteLease{lease.id}, nam_effect::DeleteRegion{region.uuid}}).ok());
+  }
+  const auto state = MustOpen()->LoadAll();
+  ASSERT_TRUE(state.ok());
+  EXPECT_TRUE(state->nam.regions.empty());
+  EXPECT_TRUE(state->nam.leases.empty());
+  EXPECT_EQ(state->nam.last_lease, LeaseId(9));
+}
+
 TEST_F(SqliteStoreTest, GivesBackEveryFieldOfWhatWasCommitted) {
   const JobRecord job = SomeJob(3);
   GrantRecord grant;

@@ -21,8 +21,8 @@ std::vector<NamNodeSpec> NamNodesOf(const SystemTopology& topology) {
 Controller::Impl::Impl(SystemTopology t, ControllerOptions o)
     : topology(std::move(t)),
       options(std::move(o)),
-      nam(NamNodesOf(topology),
-          {topology.nam_user_quota, topology.nam_job_quota, topology.nam_job_default}, options.nam_system) {
+      nam(NamNodesOf(topology), {topology.nam_user_quota, topology.nam_job_quota, topology.nam_job_default},
+          options.nam_system) {
   nodes.resize(topology.nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].spec = &topology.nodes[i];

@@ -1,7 +1,8 @@
 #pragma once
 // The state behind Controller and the functions that change it, by concern: controller_jobs.cc (queue, start,
 // end), controller_launch.cc, controller_dependencies.cc, controller_nodes.cc, controller_grants.cc and
-// controller_grant_views.cc, controller_names.cc, controller_nam.cc, controller_restore.cc, controller_views.cc.
+// controller_grant_views.cc, controller_names.cc, controller_nam.cc, controller_restore.cc,
+// controller_views.cc.
 
 #include <deque>
 #include <list>

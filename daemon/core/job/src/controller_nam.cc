@@ -147,9 +147,9 @@ void Controller::Impl::OnMessage(Job& job, const std::string& node, wire::NamFro
                    .id = m.id};
   if (m.client.value == 0) {
     NamReplyBody none;
-    return AnswerNam(origin,
-                     Status(Code::kInvalidArgument, "no NamClientHello came before the request; send it first"),
-                     none);
+    return AnswerNam(
+        origin, Status(Code::kInvalidArgument, "no NamClientHello came before the request; send it first"),
+        none);
   }
   nam_clients[{record.id, node}].insert(m.client);
   NamCaller caller;
@@ -220,8 +220,12 @@ void Controller::Impl::Handle(event::FromNamd& e) {
 
 nam_event::JobStarted Controller::Impl::NamStart(const Job& job) const {
   const JobRecord& record = job.record;
-  return {record.id,  record.user,           record.user_name,
-          record.nam, record.spec.nam.value > 0, record.spec.nam_regions};
+  return {record.id,
+          record.user,
+          record.user_name,
+          record.nam,
+          record.spec.nam.value > 0,
+          record.spec.nam_regions};
 }
 
 void Controller::Impl::StartNam(Job& job) {

@@ -125,7 +125,8 @@ Status CheckWaits(JobSpec& spec) {
 Status CheckNam(const JobSpec& spec, const SystemTopology& topology) {
   const Bytes quota = topology.nam_job_quota;
   if (quota.value != 0 && spec.nam > quota)
-    return Error(Code::kOutOfRange, "--nam {}: one job may have {}; reduce --nam, or ask the operator for more",
+    return Error(Code::kOutOfRange,
+                 "--nam {}: one job may have {}; reduce --nam, or ask the operator for more",
                  SizeText(spec.nam), SizeText(quota));
   if (spec.nam_regions.size() > kMaxNamBindings)
     return Error(Code::kInvalidArgument, "{} regions with --nam-region, the limit is {}; name fewer",

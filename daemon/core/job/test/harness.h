@@ -53,6 +53,8 @@ class MemoryStore {
       jobs_.erase(gone->job);
     } else if (const auto* gone = std::get_if<effect::DeleteGrant>(&effect)) {
       grants_.erase(gone->grant);
+    } else {
+      ApplyNam(effect);
     }
   }
   StoredState Load() const {
@@ -64,23 +66,49 @@ class MemoryStore {
     }
     for (const auto& [name, node] : nodes_) state.nodes.push_back(node);
     for (const auto& [id, grant] : grants_) state.grants.push_back(grant);
+    for (const auto& [uuid, blob] : regions_) Read(blob, state.nam.regions.emplace_back());
+    for (const auto& [id, blob] : leases_) Read(blob, state.nam.leases.emplace_back());
     return state;
   }
+  std::size_t regions() const { return regions_.size(); }
+  std::size_t leases() const { return leases_.size(); }
   std::size_t jobs() const { return jobs_.size(); }
   std::size_t grants() const { return grants_.size(); }
 
  private:
+  void ApplyNam(const Effect& effect) {
+    if (const auto* put = std::get_if<nam_effect::PutRegion>(&effect)) {
+      regions_[put->record.uuid] = wire::Encode(put->record);
+    } else if (const auto* gone = std::get_if<nam_effect::DeleteRegion>(&effect)) {
+      regions_.erase(gone->uuid);
+    } else if (const auto* put = std::get_if<nam_effect::PutLease>(&effect)) {
+      state_.nam.last_lease = std::max(state_.nam.last_lease, put->record.id);
+      leases_[put->record.id] = wire::Encode(put->record);
+    } else if (const auto* gone = std::get_if<nam_effect::DeleteLease>(&effect)) {
+      leases_.erase(gone->lease);
+    }
+  }
+  template <class Record>
+  static void Read(const std::string& blob, Record& record) {
+    wire::Decoder decoder(blob);
+    record.Fields(decoder);
+    EXPECT_TRUE(decoder.ok());
+  }
+
   StoredState state_;
   std::map<JobId, std::string> jobs_;  // as bytes: what has no field is lost, as on disk
   std::map<std::string, NodeRecord> nodes_;
   std::map<GrantId, GrantRecord> grants_;
+  std::map<RegionUuid, std::string> regions_;
+  std::map<LeaseId, std::string> leases_;
 };
 
 class Harness {
  public:
-  explicit Harness(ControllerOptions options = {}) : options_(options) {
+  explicit Harness(ControllerOptions options = {}, SystemTopology topology = Small())
+      : options_(options), topology_(std::move(topology)) {
     options_.operator_uid = kOperator;
-    controller_ = std::make_unique<Controller>(Small(), options_);
+    controller_ = std::make_unique<Controller>(topology_, options_);
   }
 
   Instant now = FromUnixMillis(1'700'000'000'000);
@@ -117,8 +145,7 @@ class Harness {
     e.node = node;
     e.session = ++last_session_;
     sessions[node] = e.session;
-    const SystemTopology topology = Small();
-    e.facts.cores = topology.nodes[*topology.NodeIndex(node)].cores;
+    e.facts.cores = topology_.nodes[*topology_.NodeIndex(node)].cores;
     e.facts.machine_cores = 2;
     e.attach_address = "unix:/d/n/" + node + "/noded.sock";
     e.jobd_address = "unix:/d/n/" + node + "/j%J";
@@ -128,7 +155,7 @@ class Harness {
     On(e);
   }
   void RegisterAll() {
-    for (const char* node : {"cn0", "cn1", "bn0", "bn1", "dn0"}) Register(node);
+    for (const NodeSpec& node : topology_.nodes) Register(node.name);
   }
   void BeatAll() {
     for (const auto& [node, session] : sessions) On(event::NodeHeartbeat{.node = node, .session = session});
@@ -143,7 +170,7 @@ class Harness {
 
   // The daemon is killed and started again: what is not in the store is gone.
   std::vector<Effect> Restart() {
-    controller_ = std::make_unique<Controller>(Small(), options_);
+    controller_ = std::make_unique<Controller>(topology_, options_);
     wakes_.clear();
     auto effects = controller_->Restore(store_.Load(), now);
     EXPECT_TRUE(effects.ok()) << effects.status().ToString();
@@ -255,6 +282,7 @@ class Harness {
   }
 
   ControllerOptions options_;
+  SystemTopology topology_;
   std::unique_ptr<Controller> controller_;
   MemoryStore store_;
   std::set<Instant> wakes_;

@@ -142,7 +142,7 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamUsageAsk&) {
   const auto all = [&](std::uint32_t uid) { return e.caller.operator_ || e.caller.user.uid == uid; };
   for (const auto& [uid, user] : users)
     if (all(uid)) usage.users.push_back({uid, user.name, Bytes(user.used), policy.user_quota, user.regions});
-  if (!users.contains(e.caller.user.uid))
+  if (!e.caller.operator_ && !users.contains(e.caller.user.uid))
     usage.users.push_back({e.caller.user.uid, e.caller.user_name, Bytes(), policy.user_quota, 0});
   std::uint64_t undrawn = 0;
   for (const auto& [id, job] : jobs) {

@@ -199,6 +199,7 @@ void NamBook::Impl::BindJob(const Job& job) {
 }
 
 void NamBook::Impl::Handle(nam_event::JobEnded& e) {
+  if (FindJob(e.job) == nullptr) return;
   DropWaiters([&](const NamCaller& caller) { return caller.holder.job == e.job; },
               fmt::format("job {} has ended", e.job));
   std::set<LeaseId> over;

@@ -34,6 +34,8 @@ bool NamBook::Impl::Refuse(const nam_event::NamdUp& e) {
         "msa-namd another directory, or move them away",
         e.hello.backing, e.node, e.hello.system, system);
   if (reason.empty()) return false;
+  nam_event::NamdLost lost{e.node, reason};
+  Handle(lost);
   Emit(nam_effect::RefuseNamd{e.node, reason});
   Emit(nam_effect::Log{reason});
   return true;

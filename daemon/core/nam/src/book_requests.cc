@@ -111,7 +111,9 @@ bool NamBook::Impl::RepeatCreate(nam_event::Request& e, const wire::NamCreate& m
     Answer(e.tag, std::move(status));
     return true;
   }
-  const auto lease = AddLease(region, e.caller, m.token, NamRights::kAll);
+  const bool his_job = e.caller.holder.job == region.record.created_by;
+  const auto lease =
+      AddLease(region, e.caller, m.token, his_job ? NamRights::kAll : RightsOf(region, e.caller));
   lease.ok() ? ReplyLease(e.tag, region, *lease) : Answer(e.tag, lease.status());
   return true;
 }

@@ -57,8 +57,7 @@ void Profile::BuildSteps() {
   const auto end_of = [&](Instant end) {
     return end >= kSomeday ? kSomeday : std::max(end, now_ + kOverrun);
   };
-  for (const RunningJob& job : view_.running)
-    releases.push_back({end_of(job.expected_end), &job, nullptr});
+  for (const RunningJob& job : view_.running) releases.push_back({end_of(job.expected_end), &job, nullptr});
   for (const Started& job : started_) releases.push_back({end_of(job.end), nullptr, &job.pieces});
   std::stable_sort(releases.begin(), releases.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });

@@ -215,9 +215,10 @@ Status CheckCanEver(const JobRequest& request, const SystemTopology& configured)
   std::uint64_t nam = 0;
   for (const NodeSpec& node : configured.nodes) nam += std::min(node.nam.value, ~std::uint64_t{0} - nam);
   if (request.nam.value > nam)
-    return Error(Code::kOutOfRange,
-                 "--nam {}: the system has {} of network attached memory; reduce --nam or see 'msactl region df'",
-                 SizeText(request.nam), SizeText(Bytes(nam)));
+    return Error(
+        Code::kOutOfRange,
+        "--nam {}: the system has {} of network attached memory; reduce --nam or see 'msactl region df'",
+        SizeText(request.nam), SizeText(Bytes(nam)));
   // A node that has not been measured yet may turn out to have any number of cores.
   SystemTopology topology = configured;
   for (NodeSpec& node : topology.nodes)

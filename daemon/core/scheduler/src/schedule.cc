@@ -12,9 +12,8 @@ namespace {
 
 // Everything that decides whether a request fits; jobs with equal keys fit or fail alike.
 std::string KeyOf(const JobRequest& request) {
-  std::string key =
-      fmt::format("{}/{}/{}", request.time_limit ? request.time_limit->count() : -1, request.oversubscribe,
-                  request.nam);
+  std::string key = fmt::format("{}/{}/{}", request.time_limit ? request.time_limit->count() : -1,
+                                request.oversubscribe, request.nam);
   for (const ComponentRequest& c : request.components) {
     fmt::format_to(std::back_inserter(key), "|{},{},{},{},{},{},{},{},{},{}", c.module, c.min_nodes,
                    c.max_nodes, c.ntasks, c.ntasks_per_node, c.cpus_per_task, c.memory, c.gpus_per_node,
@@ -156,10 +155,11 @@ Planner::Lack Planner::LackFor(const PendingJob& job) const {
     return JobRequest{{component}, job.request.time_limit, job.request.oversubscribe};
   };
   if (!Placer::NamFits(job.request, everything_))
-    return {"resources: " + NamLack(job.request, profile_.free_now()) +
-                ", and no more with all jobs ended: persistent regions take the rest, or NAM nodes are away; see "
-                "'msactl region df'",
-            true};
+    return {
+        "resources: " + NamLack(job.request, profile_.free_now()) +
+            ", and no more with all jobs ended: persistent regions take the rest, or NAM nodes are away; see "
+            "'msactl region df'",
+        true};
   if (!placer_.Fits(job.request, everything_)) {
     for (const ComponentRequest& component : job.request.components) {
       if (placer_.Fits(alone(component), everything_)) continue;

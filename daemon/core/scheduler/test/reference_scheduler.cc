@@ -16,6 +16,7 @@ struct NodeFree {
   std::uint64_t memory = 0;  // of nodes that state none: far more than anybody asks
   std::uint32_t gpus = 0;
 };
+// By node; behind the last a node without cores, whose memory is the network attached one.
 using Free = std::vector<NodeFree>;
 
 struct Room {
@@ -33,7 +34,7 @@ void Take(Free& free, const NodeShare& share) {
 void Give(Free& free, const NodeShare& share, const SystemTopology& topology) {
   NodeFree& node = free[share.node];
   for (const std::uint16_t core : share.cores)
-    if (core < topology.nodes[share.node].cores) node.cores.insert(core);
+    if (core < topology.nodes[share.node].cores) node.cores.insert(core);  // none of the last
   node.memory += share.memory.value;
   node.gpus += share.gpus;
 }
@@ -68,10 +69,11 @@ class Reference {
       all[n].memory = memory == 0 ? std::uint64_t{1} << 60 : memory;
       all[n].gpus = topology_.nodes[n].gpus;
     }
+    all.emplace_back().memory = view.nam_capacity.value;
     everything_ = all;
     free_now_ = std::move(all);
     for (const RunningJob& job : view.running)
-      for (const NodeShare& share : job.held) Take(free_now_, share);
+      for (const NodeShare& share : WithNam(job.held, job.nam)) Take(free_now_, share);
   }
 
   Plan Run(const std::vector<PendingJob>& pending, const SchedulerOptions& options) {
@@ -110,12 +112,17 @@ class Reference {
     Free free;
   };
 
+  Placement WithNam(Placement placement, Bytes nam) const {
+    placement.push_back({0, static_cast<std::uint32_t>(topology_.nodes.size()), {}, 0, nam, 0});
+    return placement;
+  }
+
   static bool Same(const JobRequest& a, const JobRequest& b) {
     const auto key = [](const ComponentRequest& c) {
       return std::tie(c.module, c.min_nodes, c.max_nodes, c.ntasks, c.ntasks_per_node, c.cpus_per_task,
                       c.memory, c.gpus_per_node, c.exclusive, c.fewest_nodes, c.nodelist, c.exclude);
     };
-    return a.time_limit == b.time_limit && a.oversubscribe == b.oversubscribe &&
+    return a.time_limit == b.time_limit && a.oversubscribe == b.oversubscribe && a.nam == b.nam &&
            std::equal(a.components.begin(), a.components.end(), b.components.begin(), b.components.end(),
                       [&](const auto& x, const auto& y) { return key(x) == key(y); });
   }
@@ -131,11 +138,12 @@ class Reference {
       if (step.at == now_ || step.at < end) Intersect(free, step.free);
     const auto placement = Place(job.request, free);
     if (!placement) return false;
-    for (const NodeShare& share : *placement) Take(free_now_, share);
+    const Placement taken = WithNam(*placement, job.request.nam);
+    for (const NodeShare& share : taken) Take(free_now_, share);
     if (steps_.empty())
-      started_.push_back({JobId(), end, *placement});
+      started_.push_back({JobId(), end, *placement, job.request.nam});
     else
-      Occupy(*placement, now_, end);
+      Occupy(taken, now_, end);
     plan.starts.push_back({job.id, *placement});
     return true;
   }
@@ -153,9 +161,11 @@ class Reference {
       if (!placement) continue;
       if (start < kLast) {
         waiting.expected_start = start;
-        Occupy(*placement, start, end);
+        Occupy(WithNam(*placement, job.request.nam), start, end);
       } else {
-        Occupy(PlaceWhatFits(job.request, steps_[steps_.size() - 2].free), kLast, kNever);
+        const Free& last = steps_[steps_.size() - 2].free;
+        const Bytes nam = last.back().memory >= job.request.nam.value ? job.request.nam : Bytes();
+        Occupy(WithNam(PlaceWhatFits(job.request, last), nam), kLast, kNever);
       }
       return true;
     }
@@ -163,10 +173,10 @@ class Reference {
   }
 
   void BuildSteps() {
-    std::map<Instant, std::vector<const Placement*>> ends;
+    std::map<Instant, std::vector<Placement>> ends;
     const auto add = [&](const RunningJob& job) {
       ends[job.expected_end >= kLast ? kLast : std::max(job.expected_end, now_ + Millis(1000))].push_back(
-          &job.held);
+          WithNam(job.held, job.nam));
     };
     for (const RunningJob& job : view_.running) add(job);
     for (const RunningJob& job : started_) add(job);
@@ -174,8 +184,8 @@ class Reference {
     steps_.push_back({now_, free_now_});
     for (const auto& [at, placements] : ends) {
       Step step{at, steps_.back().free};
-      for (const Placement* placement : placements)
-        for (const NodeShare& share : *placement) Give(step.free, share, topology_);
+      for (const Placement& placement : placements)
+        for (const NodeShare& share : placement) Give(step.free, share, topology_);
       steps_.push_back(std::move(step));
     }
   }
@@ -212,7 +222,7 @@ class Reference {
   std::vector<Room> RoomFor(const JobRequest& request, const ComponentRequest& c, const Free& before,
                             const Free& free) const {
     std::vector<Room> rooms;
-    for (std::uint32_t n = 0; n < free.size(); ++n) {
+    for (std::uint32_t n = 0; n < topology_.nodes.size(); ++n) {
       const NodeSpec& node = topology_.nodes[n];
       const bool meant = c.nodelist.empty() ? topology_.FindModule(node.module)->name == c.module
                                             : Contains(c.nodelist, node.name);
@@ -307,6 +317,7 @@ class Reference {
   }
 
   std::optional<Placement> Place(const JobRequest& request, const Free& free) const {
+    if (request.nam.value > free.back().memory) return std::nullopt;
     std::vector<std::uint32_t> widths;
     for (const ComponentRequest& c : request.components) widths.push_back(c.min_nodes);
     auto best = PlaceWidths(request, free, widths);

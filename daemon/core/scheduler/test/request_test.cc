@@ -174,5 +174,18 @@ TEST(CanEver, ANodeWhoseCoresAreNotMeasuredYetRefusesNothing) {
   EXPECT_TRUE(CheckCanEver(request, t).ok());
 }
 
+TEST(CheckCanEver, MoreNetworkAttachedMemoryThanTheSystemHasIsRefusedWithNumbers) {
+  SystemTopology topology = scheduler_test::Small();
+  topology.nodes.back().nam = Bytes(std::uint64_t{1} << 30);
+  JobRequest request{{scheduler_test::Ask("cluster", 1)}, std::nullopt, false, Bytes(std::uint64_t{1} << 30)};
+  ASSERT_TRUE(FillDefaults(request, topology).ok());
+  EXPECT_TRUE(CheckCanEver(request, topology).ok());
+  request.nam = Bytes(std::uint64_t{2} << 30);
+  const Status status = CheckCanEver(request, topology);
+  EXPECT_EQ(status.code(), Code::kOutOfRange);
+  EXPECT_EQ(status.message(),
+            "--nam 2G: the system has 1G of network attached memory; reduce --nam or see 'msactl region df'");
+}
+
 }  // namespace
 }  // namespace msa

@@ -75,7 +75,11 @@ Case RandomCase(Components components_are = Components::kAny) {
     for (; next[node] < end; ++next[node]) share.cores.push_back(static_cast<std::uint16_t>(next[node]));
     const Instant until = Between(0, 4) == 0 ? kNever : kNow + Millis(Between<std::int64_t>(1000, 60000));
     c.view.running.push_back({JobId(1000 + static_cast<std::uint64_t>(r)), until, {share}});
+    if (Between(0, 2) == 0) c.view.running.back().nam = Bytes(Between<std::uint64_t>(1, 3));
+    c.view.nam_capacity.value += c.view.running.back().nam.value;
   }
+  c.topology.nodes.back().nam = Bytes(12);
+  c.view.nam_capacity.value = std::max(c.view.nam_capacity.value, Between<std::uint64_t>(0, 12));
   const int jobs = Between(0, 8);
   for (int j = 0; j < jobs; ++j) {
     PendingJob job;
@@ -84,6 +88,7 @@ Case RandomCase(Components components_are = Components::kAny) {
     for (int k = 0; k < components; ++k) job.request.components.push_back(RandomComponent(c.topology));
     if (Between(0, 3) != 0) job.request.time_limit = Millis(Between<std::int64_t>(1000, 60000));
     job.request.oversubscribe = Between(0, 5) == 0;
+    if (Between(0, 2) == 0) job.request.nam = Bytes(Between<std::uint64_t>(1, 12));
     if (components_are == Components::kOnDifferentModules) {
       std::set<std::string> modules;
       std::erase_if(job.request.components, [&](const auto& k) { return !modules.insert(k.module).second; });
@@ -146,7 +151,11 @@ TEST(SchedulerProperty, NoCoreIsUsedTwiceAndEveryStartIsWhole) {
         }
       }
     };
+    std::uint64_t nam = 0;
     for (const RunningJob& job : c.view.running) take(job.held);
+    for (const RunningJob& job : c.view.running) nam += job.nam.value;
+    for (const Start& start : plan.starts) nam += JobOf(c, start.id).request.nam.value;
+    RC_ASSERT(nam <= c.view.nam_capacity.value);
     for (const Start& start : plan.starts) {
       take(start.placement);
       CheckPlacement(c, JobOf(c, start.id), start.placement);
@@ -270,6 +279,7 @@ TEST(SchedulerProperty, AnIdleSystemStartsEveryJobThatCanEverStart) {
     c.view.topology = &c.topology;
     c.view.running.clear();
     c.view.usable.assign(c.topology.nodes.size(), true);
+    c.view.nam_capacity = c.topology.nodes.back().nam;
     for (const PendingJob& job : c.pending)
       RC_ASSERT(Schedule(c.view, {job}, kNow, c.options).starts.size() == 1u);
   }));

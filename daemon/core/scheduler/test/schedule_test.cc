@@ -65,6 +65,59 @@ TEST_F(SchedulerTest, TellsWhatWasAskedInTheWordsOfTheUser) {
             "resources: module 'cluster': 1 core on 1 node asked, 0 cores free on 0 nodes");
 }
 
+TEST_F(SchedulerTest, MemoryOfTheNetworkIsAResourceLikeCores) {
+  view_.nam_capacity = Bytes(1000);
+  Running(9, 0, {0}, kNow + Millis(60000));
+  view_.running[0].nam = Bytes(600);
+  PendingJob large = Job(1, {Ask("cluster", 1)}, Millis(5000));
+  large.request.nam = Bytes(500);
+  PendingJob small = Job(2, {Ask("cluster", 1)}, Millis(5000));
+  small.request.nam = Bytes(400);
+  const Plan plan = Run({large, small});
+  EXPECT_EQ(Started(plan), Ids{2}) << "it ends before the first needs its memory";
+  ASSERT_EQ(plan.waiting.size(), 1u);
+  EXPECT_EQ(plan.waiting[0].reason, "resources: --nam 500 bytes: 400 bytes of 1000 bytes are free");
+  EXPECT_EQ(plan.waiting[0].expected_start, kNow + Millis(60000));
+}
+
+TEST_F(SchedulerTest, BackfillTakesNoMemoryThatIsReserved) {
+  view_.nam_capacity = Bytes(1000);
+  Running(9, 0, {0}, kNow + Millis(60000));
+  view_.running[0].nam = Bytes(600);
+  PendingJob large = Job(1, {Ask("cluster", 1)}, Millis(5000));
+  large.request.nam = Bytes(700);
+  PendingJob late = Job(2, {Ask("cluster", 1)}, Millis(120000));
+  late.request.nam = Bytes(400);
+  PendingJob fits = Job(3, {Ask("cluster", 1)}, Millis(120000));
+  fits.request.nam = Bytes(300);
+  const Plan plan = Run({large, late, fits});
+  EXPECT_EQ(Started(plan), Ids{3});
+  EXPECT_EQ(plan.waiting[0].expected_start, kNow + Millis(60000));
+  EXPECT_EQ(plan.waiting[1].reason, "priority: its start now would delay job 1");
+}
+
+TEST_F(SchedulerTest, MemoryThatNoEndOfAJobBringsIsTold) {
+  view_.nam_capacity = Bytes(1000);
+  PendingJob job = Job(1, {Ask("cluster", 1)}, Millis(5000));
+  job.request.nam = Bytes(1001);
+  const Plan plan = Run({job});
+  ASSERT_EQ(plan.waiting.size(), 1u);
+  EXPECT_NE(plan.waiting[0].reason.find("--nam 1001 bytes: 1000 bytes of 1000 bytes are free, and no more"),
+            std::string::npos)
+      << plan.waiting[0].reason;
+  EXPECT_EQ(plan.waiting[0].expected_start, kNever);
+}
+
+TEST_F(SchedulerTest, JobsThatHoldMoreThanIsThereWaitForItsReturn) {
+  Running(9, 0, {0}, kNow + Millis(60000));
+  view_.running[0].nam = Bytes(600);
+  PendingJob job = Job(1, {Ask("cluster", 1)}, Millis(5000));
+  job.request.nam = Bytes(1);
+  const Plan plan = Run({job});
+  EXPECT_TRUE(plan.starts.empty()) << "what the running job gives back is away, too";
+  EXPECT_EQ(plan.waiting[0].expected_start, kNever);
+}
+
 TEST_F(SchedulerTest, NamesTheNodeOfItsListThatIsNotReady) {
   view_.usable[1] = false;
   ComponentRequest named = Ask("cluster", 1);
