@@ -306,9 +306,8 @@ void AddSurroundings(JobWide& wide, SubmitDraft& draft) {
 }
 
 void AddNam(JobWide& wide, SubmitDraft& draft) {
-  wide.Value({.name = "nam", .value_name = "SIZE", .help = kNamHelp}, [&draft](std::string_view value) {
-    return Store(ParseMemory(value), &draft.spec.nam);
-  });
+  wide.Value({.name = "nam", .value_name = "SIZE", .help = kNamHelp},
+             [&draft](std::string_view value) { return Store(ParseMemory(value), &draft.spec.nam); });
   wide.Value({.name = "nam-region", .value_name = "NAME[:ro|rw]", .help = kNamRegionHelp},
              [&draft](std::string_view value) {
                if (draft.nam_regions_from != draft.from) draft.spec.nam_regions.clear();

@@ -27,11 +27,12 @@ Document TopologyDocument(const SystemInfo& system, const std::vector<ModuleInfo
   }
   // null: not limited.
   const auto limit = [](std::uint64_t bytes) { return bytes == 0 ? Document() : Document(bytes); };
-  return Envelope("Topology", {{"system", system.system_name},
-                               {"nam", Document::Object{{"user_quota_bytes", limit(system.nam_user_quota)},
-                                                        {"job_quota_bytes", limit(system.nam_job_quota)},
-                                                        {"job_default_bytes", limit(system.nam_job_default)}}},
-                               {"modules", Document(std::move(list))}});
+  return Envelope("Topology",
+                  {{"system", system.system_name},
+                   {"nam", Document::Object{{"user_quota_bytes", limit(system.nam_user_quota)},
+                                            {"job_quota_bytes", limit(system.nam_job_quota)},
+                                            {"job_default_bytes", limit(system.nam_job_default)}}},
+                   {"modules", Document(std::move(list))}});
 }
 
 }  // namespace

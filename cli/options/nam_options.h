@@ -10,7 +10,8 @@
 namespace msa::cli {
 
 inline constexpr char kNamHelp[] =
-    "network attached memory for the job's windows, in MiB or with K, M, G, T: it starts when so much is free";
+    "network attached memory for the job's windows, in MiB or with K, M, G, T: it starts when so much is "
+    "free";
 inline constexpr char kNamRegionHelp[] =
     "a region that the job uses, for reading alone (ro) or for both (rw, the default); repeatable";
 inline constexpr std::size_t kMaxNamRegions = 256;  // of one job

@@ -273,14 +273,12 @@ void AddNamOptions(JobWide& wide, Draft& draft) {
              draft.request.job_only = "--nam";
              return Store(ParseMemory(value), &draft.spec.nam);
            });
-  wide.Add({.name = "nam-region",
-            .takes = Takes::kValue,
-            .value_name = "NAME[:ro|rw]",
-            .help = kNamRegionHelp},
-           [&draft](std::string_view value) {
-             draft.request.job_only = "--nam-region";
-             return AddNamRegion(value, &draft.spec.nam_regions);
-           });
+  wide.Add(
+      {.name = "nam-region", .takes = Takes::kValue, .value_name = "NAME[:ro|rw]", .help = kNamRegionHelp},
+      [&draft](std::string_view value) {
+        draft.request.job_only = "--nam-region";
+        return AddNamRegion(value, &draft.spec.nam_regions);
+      });
 }
 
 void AddLifeOptions(JobWide& wide, Draft& draft) {

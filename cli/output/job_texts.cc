@@ -83,9 +83,8 @@ Document::Object JobFields(const JobInfo& job) {
 Document NamRegionsDocument(const JobSpec& spec) {
   Document::Array out;
   for (const wire::NamRegionBinding& binding : spec.nam_regions)
-    out.emplace_back(
-        Document::Object{{"region", binding.region},
-                         {"rights", Has(binding.rights, NamRights::kWrite) ? "rw" : "ro"}});
+    out.emplace_back(Document::Object{{"region", binding.region},
+                                      {"rights", Has(binding.rights, NamRights::kWrite) ? "rw" : "ro"}});
   return Document(std::move(out));
 }
 

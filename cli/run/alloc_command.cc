@@ -30,8 +30,7 @@ int CodeOf(int wait_status) {
 
 }  // namespace
 
-std::vector<std::string> AllocVariables(const JobInfo& job, const JobSpec& spec,
-                                        const Endpoint& endpoint) {
+std::vector<std::string> AllocVariables(const JobInfo& job, const JobSpec& spec, const Endpoint& endpoint) {
   JobVariables told;
   told.name = job.name;
   told.nam_regions = NamRegionsText(spec.nam_regions);

@@ -68,8 +68,7 @@ TEST_F(SystemFiles, AreRemovedByNameAndNothingElse) {
   for (const std::string& path :
        {paths.state_db(), paths.state_db() + "-wal", paths.topology(), paths.daemon_table(),
         paths.log("controller"), paths.node("cn0") + "/noded.lock", paths.dir() + "/mine",
-        paths.dir() + "/nam.key", paths.nam() + "/nam0/00ff.1.extent",
-        paths.topology() + ".backup"})
+        paths.dir() + "/nam.key", paths.nam() + "/nam0/00ff.1.extent", paths.topology() + ".backup"})
     Write(path);
   ASSERT_TRUE(RemoveRunFiles(paths).ok());
   EXPECT_FALSE(Exists(paths.nodes()));

@@ -146,8 +146,8 @@ TEST(RunOptions, RefusesWhatThisVersionHasNot) {
 }
 
 TEST(RunOptions, AskForMemoryAndBindRegions) {
-  const auto request =
-      Parse({"--nam", "64M", "--nam-region=field", "--nam-region", "mesh.v2:ro", "--nam-region", "x:rw", "a"});
+  const auto request = Parse(
+      {"--nam", "64M", "--nam-region=field", "--nam-region", "mesh.v2:ro", "--nam-region", "x:rw", "a"});
   ASSERT_TRUE(request.ok()) << request.status().message();
   EXPECT_EQ(request->spec.nam, Bytes(64u << 20));
   ASSERT_EQ(request->spec.nam_regions.size(), 3u);

@@ -186,7 +186,8 @@ TEST(Submission, ALaterComponentMayRepeatWhatBelongsToTheJob) {
 }
 
 TEST(Submission, AskForMemoryAndBindRegionsInTheScriptOrInTheCall) {
-  const std::string script = "#MSA --nam 64M --nam-region=field --nam-region mesh:ro\n#SBATCH --nam-region=x\n";
+  const std::string script =
+      "#MSA --nam 64M --nam-region=field --nam-region mesh:ro\n#SBATCH --nam-region=x\n";
   const SubmitRequest there = MustRead({"job.sh"}, script);
   EXPECT_EQ(there.spec.nam, Bytes(64u << 20));
   ASSERT_EQ(there.spec.nam_regions.size(), 3u);

@@ -172,8 +172,7 @@ class Reader {
   Status ReadNam(const toml::table& root) {
     const toml::node* nam = root.get("nam");
     if (nam == nullptr) return Status::Ok();
-    if (!nam->is_table())
-      return Fault(Line(*nam), "'nam' is {}; expected the table [nam]", ShownValue(*nam));
+    if (!nam->is_table()) return Fault(Line(*nam), "'nam' is {}; expected the table [nam]", ShownValue(*nam));
     const Place place{*nam->as_table(), "[nam]"};
     MSA_RETURN_IF_ERROR(CheckKeys(place.table, place.what, {"user_quota", "job_quota", "job_default"}));
     MSA_ASSIGN_OR_RETURN(system_.nam_user_quota, Size(place, "user_quota"));

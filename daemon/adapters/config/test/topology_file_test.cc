@@ -64,8 +64,9 @@ TEST(TopologyFile, LimitsNetworkAttachedMemory) {
   ASSERT_TRUE(without.ok());
   EXPECT_EQ(without->nam_user_quota.value + without->nam_job_quota.value + without->nam_job_default.value,
             0u);
-  EXPECT_THAT(Refusal("[nam]\n\nuser_quota = \"much\"\n" + node),
-              StartsWith("topology file small.toml:3: key 'user_quota' of [nam] is \"much\"; expected bytes"));
+  EXPECT_THAT(
+      Refusal("[nam]\n\nuser_quota = \"much\"\n" + node),
+      StartsWith("topology file small.toml:3: key 'user_quota' of [nam] is \"much\"; expected bytes"));
   EXPECT_THAT(Refusal("[nam]\njob_quota = 0\n" + node), HasSubstr("small.toml:2: key 'job_quota'"));
   EXPECT_THAT(Refusal("[nam]\njob_quotas = 1\n" + node),
               HasSubstr("small.toml:2: unknown key 'job_quotas' in [nam]; did you mean 'job_quota'"));
