@@ -46,7 +46,7 @@ std::optional<Dialect> DialectOf(std::string_view word) {
 // Directives of other systems, which change what a job gets.
 std::optional<std::string_view> MeaningOf(std::string_view word) {
   if (word == "BB" || word == "DW") return "asks for a burst buffer, and msa has none";
-  if (word == "NAM") return "asks for network attached memory, which this version does not have";
+  if (word == "NAM") return "is not read; write '#MSA --nam SIZE', or '#MSA --nam-region NAME'";
   if (word == "PBS") return "is for PBS, and is not read; write '#MSA' with the options of 'msactl submit'";
   if (word == "BSUB") return "is for LSF, and is not read; write '#MSA' with the options of 'msactl submit'";
   return std::nullopt;

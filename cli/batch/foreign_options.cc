@@ -96,7 +96,6 @@ constexpr ForeignOption kOptions[] = {
      kValue,
      {},
      "this version selects nodes by --module, --nodelist and --exclude only; use these"},
-    {0, "nam", kValue, {}, "this version has no network attached memory; leave it out"},
 };
 
 }  // namespace

@@ -36,6 +36,7 @@ struct SubmitDraft {
   std::map<std::string, Given> given;
 
   JobSpec spec;
+  From nam_regions_from = From::kScript;  // who filled the list
   std::string chdir;
   std::string export_expression = "ALL";
   std::string propagate = "ALL";

@@ -4,6 +4,7 @@
 #include "batch/foreign_options.h"
 #include "batch/submit_draft.h"
 #include "batch/wait_options.h"
+#include "options/nam_options.h"
 #include "options/resource_limits.h"
 #include "options/values.h"
 
@@ -304,6 +305,17 @@ void AddSurroundings(JobWide& wide, SubmitDraft& draft) {
       });
 }
 
+void AddNam(JobWide& wide, SubmitDraft& draft) {
+  wide.Value({.name = "nam", .value_name = "SIZE", .help = kNamHelp},
+             [&draft](std::string_view value) { return Store(ParseMemory(value), &draft.spec.nam); });
+  wide.Value({.name = "nam-region", .value_name = "NAME[:ro|rw]", .help = kNamRegionHelp},
+             [&draft](std::string_view value) {
+               if (draft.nam_regions_from != draft.from) draft.spec.nam_regions.clear();
+               draft.nam_regions_from = draft.from;
+               return AddNamRegion(value, &draft.spec.nam_regions);
+             });
+}
+
 void AddCall(JobWide& wide, SubmitDraft& draft) {
   wide.Flag({.letter = 'W', .name = "wait", .help = "wait for the job's end and return its code"},
             &draft.request.wait);
@@ -382,6 +394,7 @@ OptionParser MakeSubmitParser(SubmitDraft& draft, Dialect dialect) {
   AddStreams(wide, draft);
   AddWaits(wide, draft);
   AddSurroundings(wide, draft);
+  AddNam(wide, draft);
   AddSharing(parser, wide, draft, dialect);
   AddCall(wide, draft);
   AddForeign(parser, draft, dialect);

@@ -47,7 +47,10 @@ SystemInfo FromProto(const v1::StatusReply& in) {
           .jobs_ended = in.jobs_ended(),
           .system_name = in.system_name(),
           .directory = in.directory(),
-          .store_bytes = in.store_bytes()};
+          .store_bytes = in.store_bytes(),
+          .nam_user_quota = in.nam_user_quota(),
+          .nam_job_quota = in.nam_job_quota(),
+          .nam_job_default = in.nam_job_default()};
 }
 
 ModuleInfo FromProto(const v1::Module& in) {

@@ -29,6 +29,9 @@ struct SystemInfo {
   std::string system_name;
   std::string directory;
   std::int64_t store_bytes = 0;
+  std::uint64_t nam_user_quota = 0;
+  std::uint64_t nam_job_quota = 0;
+  std::uint64_t nam_job_default = 0;
 };
 
 struct ModuleInfo {

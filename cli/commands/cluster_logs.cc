@@ -12,7 +12,7 @@
 namespace msa::cli {
 namespace {
 
-// Names of daemons with a log: "controller", "noded-cn0", ...
+// Names of daemons with a log: "controller", "noded-cn0", "namd-nam0", ...
 Result<std::vector<std::string>> LoggedDaemons(const LocalPaths& paths, const ClusterDirectory& directory) {
   constexpr std::string_view kSuffix = ".log";
   const Result<std::vector<std::string>> files = ListDirectory(paths.log_directory());
@@ -31,7 +31,7 @@ Result<std::vector<std::string>> LoggedDaemons(const LocalPaths& paths, const Cl
 Result<int> ClusterLogs(const Args& args) {
   Invocation call({"msactl cluster logs", "[OPTIONS] [DAEMON]",
                    "Print the end of the logs of a local system: of all daemons, or of supervisor, "
-                   "controller, noded-NODE or jobd-NODE."});
+                   "controller, noded-NODE, namd-NODE or jobd-NODE."});
   bool follow = false;
   std::uint64_t lines = 20;
   call.options()

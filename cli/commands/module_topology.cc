@@ -25,7 +25,14 @@ Document TopologyDocument(const SystemInfo& system, const std::vector<ModuleInfo
     list.emplace_back(
         Document::Object{{"module", ModuleDocument(module)}, {"nodes", Document(std::move(mine))}});
   }
-  return Envelope("Topology", {{"system", system.system_name}, {"modules", Document(std::move(list))}});
+  // null: not limited.
+  const auto limit = [](std::uint64_t bytes) { return bytes == 0 ? Document() : Document(bytes); };
+  return Envelope("Topology",
+                  {{"system", system.system_name},
+                   {"nam", Document::Object{{"user_quota_bytes", limit(system.nam_user_quota)},
+                                            {"job_quota_bytes", limit(system.nam_job_quota)},
+                                            {"job_default_bytes", limit(system.nam_job_default)}}},
+                   {"modules", Document(std::move(list))}});
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ Findings CheckExecutables() {
   if (!bin.ok()) return {{Level::kFail, "executables", bin.status().message(), remedy}};
   Findings out;
   std::string pmix;
-  for (const char* name : {"msa-controllerd", "msa-noded", "msa-jobd", "msa-exec"}) {
+  for (const char* name : {"msa-controllerd", "msa-noded", "msa-namd", "msa-jobd", "msa-exec"}) {
     const std::string path = *bin + "/" + name;
     if (::access(path.c_str(), X_OK) != 0) {
       out.push_back(

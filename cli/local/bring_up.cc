@@ -31,9 +31,10 @@ namespace {
 constexpr std::size_t kLogTailBytes = 600;
 constexpr int kLookMillis = 10;
 constexpr Millis kCallTimeout{2000};
-// Two phases of its own 10 s.
-constexpr Millis kSupervisorWait{22'000};
-constexpr std::array<const char*, 4> kExecutables = {"msa-controllerd", "msa-noded", "msa-jobd", "msa-exec"};
+// Three phases of its own 10 s.
+constexpr Millis kSupervisorWait{32'000};
+constexpr std::array<const char*, 5> kExecutables = {"msa-controllerd", "msa-noded", "msa-namd", "msa-jobd",
+                                                     "msa-exec"};
 
 bool AnyDaemonAlive(const LocalPaths& paths) {
   const std::vector<DaemonEntry> entries = LoadDaemonTable(paths.daemon_table());
@@ -196,7 +197,7 @@ Status CheckSocketPaths(const LocalPaths& paths, const SystemTopology& topology)
   std::string longest = paths.controller_socket();
   for (const NodeSpec& node : topology.nodes) {
     // The longest of a node: its millionth job daemon, its 10^9-th job.
-    for (const char* name : {"/w999999/job.sock", "/j999999999.99", "/noded.sock"}) {
+    for (const char* name : {"/w999999/job.sock", "/j999999999.99", "/noded.sock", "/nam-link.sock"}) {
       std::string path = paths.node(node.name) + name;
       if (path.size() > longest.size()) longest = std::move(path);
     }
@@ -279,7 +280,7 @@ Status Supervise(const LocalPaths& paths) {
   Supervisor::Options options;
   options.table = paths.daemon_table();
   options.log_directory = paths.log_directory();
-  Supervisor supervisor(*loop, std::move(options), LocalDaemons(paths, bin, NodeNames(topology)), log);
+  Supervisor supervisor(*loop, std::move(options), LocalDaemons(paths, bin, topology), log);
   log(fmt::format("supervises '{}' with pid {}", paths.dir(), ::getpid()));
   supervisor.Start();
   MSA_RETURN_IF_ERROR(loop->Watch(signals.get(), EPOLLIN, [&](std::uint32_t) {

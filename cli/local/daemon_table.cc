@@ -1,5 +1,6 @@
 #include "local/daemon_table.h"
 
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,12 @@ std::vector<std::string> StatFields(pid_t pid) {
 }
 
 }  // namespace
+
+DaemonEnd DaemonEndOf(std::string_view name) {
+  if (name == "controller") return {kControllerPhase, SIGTERM};
+  if (name.starts_with("namd-")) return {kNamdPhase, SIGTERM};
+  return {kNodedPhase, SIGINT};
+}
 
 std::string FormatDaemonTable(const std::vector<DaemonEntry>& entries) {
   std::string out;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "msa/base/status.h"
@@ -13,13 +14,23 @@ namespace msa::cli {
 // What a supervisor has started, in a file: for the next supervisor, should it be killed, and for `cluster
 // status`.
 struct DaemonEntry {
-  std::string name;               // "controller", "noded-cn0"
+  std::string name;               // "controller", "noded-cn0", "namd-nam0"
   pid_t pid = 0;                  // 0: waits to be started again
   std::uint64_t start_ticks = 0;  // of the process, after boot: a reused pid has another value
   std::int64_t started_at_ms = 0;
   std::uint32_t restarts = 0;
   friend bool operator==(const DaemonEntry&, const DaemonEntry&) = default;
 };
+
+// How daemons are ended: by which signal, and in which order.
+inline constexpr int kNodedPhase = 0;       // SIGINT: with the jobs on its node
+inline constexpr int kNamdPhase = 1;        // jobs use its memory to their end
+inline constexpr int kControllerPhase = 2;  // all tell it what becomes of them
+struct DaemonEnd {
+  int phase = kNodedPhase;
+  int signal = 0;
+};
+DaemonEnd DaemonEndOf(std::string_view name);
 
 // One line each. Lines that do not parse are left out.
 std::string FormatDaemonTable(const std::vector<DaemonEntry>& entries);

@@ -18,8 +18,9 @@ class LocalPaths {
   std::string topology() const { return dir_ + "/topology.toml"; }  // the copy in use
   std::string supervisor_lock() const { return dir_ + "/supervisor.lock"; }
   std::string daemon_table() const { return dir_ + "/daemons"; }  // what the supervisor has started
+  std::string nam() const { return dir_ + "/nam"; }  // memory of regions, a directory for each NAM node
   std::string log_directory() const { return dir_ + "/log"; }
-  // Of "supervisor", "controller", "noded-cn0" or "jobd-cn0".
+  // Of "supervisor", "controller", "noded-cn0", "namd-nam0" or "jobd-cn0".
   std::string log(const std::string& daemon) const { return dir_ + "/log/" + daemon + ".log"; }
   std::string nodes() const { return dir_ + "/n"; }
   std::string node(const std::string& name) const { return dir_ + "/n/" + name; }

@@ -31,17 +31,18 @@ Result<UniqueFd> OpenLog(const std::string& path) {
 }  // namespace
 
 std::vector<DaemonSpec> LocalDaemons(const LocalPaths& paths, const std::string& bin,
-                                     const std::vector<std::string>& nodes) {
+                                     const SystemTopology& topology) {
   std::vector<DaemonSpec> out;
-  out.push_back({"controller",
-                 {bin + "/msa-controllerd", "--dir", paths.dir(), "--topology", paths.topology()},
-                 SIGTERM,
-                 1});
-  for (const std::string& node : nodes)
-    out.push_back({"noded-" + node,
-                   {bin + "/msa-noded", "--name", node, "--dir", paths.dir(), "--topology", paths.topology()},
-                   SIGINT,  // with the jobs on its node
-                   0});
+  const auto add = [&](const std::string& name, std::vector<std::string> argv) {
+    argv.insert(argv.end(), {"--dir", paths.dir(), "--topology", paths.topology()});
+    const DaemonEnd end = DaemonEndOf(name);
+    out.push_back({name, std::move(argv), end.signal, end.phase});
+  };
+  add("controller", {bin + "/msa-controllerd"});
+  for (const NodeSpec& node : topology.nodes) {
+    add("noded-" + node.name, {bin + "/msa-noded", "--name", node.name});
+    if (node.nam.value > 0) add("namd-" + node.name, {bin + "/msa-namd", "--name", node.name});
+  }
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/event_loop.h"
 #include "msa/base/clock.h"
+#include "msa/topology/topology.h"
 
 #include "local/daemon_table.h"
 #include "local/local_paths.h"
@@ -16,7 +17,7 @@
 namespace msa::cli {
 
 struct DaemonSpec {
-  std::string name;  // "controller", "noded-cn0"
+  std::string name;  // "controller", "noded-cn0", "namd-nam0"
   std::vector<std::string> argv;
   int stop_signal = 0;  // ends it, and what it started, in order
   int stop_phase = 0;   // lower phases end first
@@ -75,9 +76,9 @@ class Supervisor {
   std::optional<TimerId> kill_timer_;
 };
 
-// The daemons of a local system: the controller and a node daemon for each of `nodes`. `bin` holds the
-// executables.
+// The daemons of a local system: the controller, a node daemon for each node, a NAM daemon for each with
+// network attached memory. `bin` holds the executables.
 std::vector<DaemonSpec> LocalDaemons(const LocalPaths& paths, const std::string& bin,
-                                     const std::vector<std::string>& nodes);
+                                     const SystemTopology& topology);
 
 }  // namespace msa::cli

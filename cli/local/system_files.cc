@@ -19,8 +19,9 @@ namespace msa::cli {
 namespace {
 
 // With the suffixes that SQLite gives.
-constexpr std::array<std::string_view, 6> kStateFiles = {
-    "state.db", "state.db-wal", "state.db-shm", "state.db-journal", "topology.toml", "controller.lock"};
+constexpr std::array<std::string_view, 7> kStateFiles = {
+    "state.db",      "state.db-wal",    "state.db-shm", "state.db-journal",
+    "topology.toml", "controller.lock", "nam.key"};
 
 constexpr std::size_t kMaxCommandLine = std::size_t{64} << 10;
 // The store and its log, the sockets and directories of a few nodes, and the first lines of their logs.
@@ -130,6 +131,7 @@ Result<std::vector<std::string>> RemoveState(const LocalPaths& paths) {
       if (IsLog(name)) MSA_RETURN_IF_ERROR(RemoveFile(paths.log_directory() + "/" + name));
     MSA_RETURN_IF_ERROR(RemoveIfEmpty(paths.log_directory()));
   }
+  MSA_RETURN_IF_ERROR(RemoveTree(paths.nam()));
   MSA_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(paths.dir()));
   for (const std::string& name : names)
     if (IsState(name)) MSA_RETURN_IF_ERROR(RemoveFile(paths.dir() + "/" + name));

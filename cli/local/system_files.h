@@ -30,8 +30,8 @@ Status ClaimDirectory(const LocalPaths& paths);
 // HoldsSystem.
 Status RemoveRunFiles(const LocalPaths& paths);
 
-// State and logs, and the directory if it is then empty. Else the names that are left: none of them is msa's.
-// Only where HoldsSystem.
+// State, regions' memory and logs, and the directory if it is then empty. Else the names that are left: none
+// of them is msa's. Only where HoldsSystem.
 Result<std::vector<std::string>> RemoveState(const LocalPaths& paths);
 
 }  // namespace msa::cli

@@ -36,8 +36,8 @@ constexpr Millis kCallTimeout{2000};
 // SIGTERM, 5 s of grace, SIGKILL, and the ends are on disk.
 constexpr std::chrono::seconds kJobsWait{8};
 constexpr std::chrono::seconds kJobsWaitNow{3};
-// Two phases of the supervisor's own 10 s.
-constexpr std::chrono::seconds kSupervisorWait{22};
+// Three phases of the supervisor's own 10 s.
+constexpr std::chrono::seconds kSupervisorWait{32};
 constexpr std::chrono::seconds kDaemonWait{9};
 constexpr Millis kSweepWait{2000};
 constexpr Millis kOfflineWait{10'000};
@@ -98,13 +98,14 @@ Result<std::optional<LockFile>> EndSupervisorForGood(const LocalPaths& paths, Do
 
 // Daemons that a killed supervisor left.
 void EndDaemons(const LocalPaths& paths, DownReport* report) {
-  for (const bool controller : {false, true}) {
+  for (int phase = kNodedPhase; phase <= kControllerPhase; ++phase) {
     std::vector<std::pair<DaemonEntry, ProcessHandle>> left;
     for (const DaemonEntry& entry : LoadDaemonTable(paths.daemon_table())) {
-      if ((entry.name == "controller") != controller || !IsAlive(entry)) continue;
+      const DaemonEnd end = DaemonEndOf(entry.name);
+      if (end.phase != phase || !IsAlive(entry)) continue;
       Result<ProcessHandle> process = OpenProcess(entry.pid);
       if (!process.ok()) continue;
-      SignalProcess(*process, controller ? SIGTERM : SIGINT);
+      SignalProcess(*process, end.signal);
       left.emplace_back(entry, *std::move(process));
     }
     const SteadyTime give_up = SteadyNow() + kDaemonWait;
@@ -124,7 +125,8 @@ bool BelongsTo(pid_t pid, const std::string& dir) {
   if (!line.ok()) return false;
   const std::string_view program = std::string_view(*line).substr(0, line->find('\0'));
   const std::string_view base = program.substr(program.rfind('/') + 1);
-  if (base != "msa-jobd" && base != "msa-noded" && base != "msa-controllerd") return false;
+  if (base != "msa-jobd" && base != "msa-noded" && base != "msa-namd" && base != "msa-controllerd")
+    return false;
   std::string_view rest = *line;
   while (!rest.empty()) {
     const std::string_view word = rest.substr(0, rest.find('\0'));

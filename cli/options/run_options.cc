@@ -5,6 +5,7 @@
 
 #include "msa/topology/host_list.h"
 
+#include "options/nam_options.h"
 #include "options/parser.h"
 #include "options/resource_limits.h"
 #include "options/run_environment.h"
@@ -156,7 +157,6 @@ void AddRefusals(OptionParser& parser) {
   };
   static constexpr Refusal kRefusals[] = {
       {"query", "QUERY", "this version selects nodes by --module, --nodelist and --exclude only; use these"},
-      {"nam", "SIZE", "this version has no network attached memory; leave it out"},
       {"spawn-max", "N", "this version sets no limit on spawned processes; leave it out"},
   };
   for (const Refusal& refusal : kRefusals) {
@@ -266,6 +266,21 @@ void AddQueueOptions(JobWide& wide, Draft& draft) {
            });
 }
 
+// Of runs and allocations.
+void AddNamOptions(JobWide& wide, Draft& draft) {
+  wide.Add({.name = "nam", .takes = Takes::kValue, .value_name = "SIZE", .help = kNamHelp},
+           [&draft](std::string_view value) {
+             draft.request.job_only = "--nam";
+             return Store(ParseMemory(value), &draft.spec.nam);
+           });
+  wide.Add(
+      {.name = "nam-region", .takes = Takes::kValue, .value_name = "NAME[:ro|rw]", .help = kNamRegionHelp},
+      [&draft](std::string_view value) {
+        draft.request.job_only = "--nam-region";
+        return AddNamRegion(value, &draft.spec.nam_regions);
+      });
+}
+
 void AddLifeOptions(JobWide& wide, Draft& draft) {
   wide.Text('D', "chdir", "DIRECTORY", "working directory of the tasks (default: the present one)",
             &draft.chdir);
@@ -318,6 +333,7 @@ void AddAllocOptions(OptionParser& parser, Draft& draft) {
   JobWide wide(parser, draft);
   AddPropagation(wide, draft);
   AddQueueOptions(wide, draft);
+  AddNamOptions(wide, draft);
   wide.Flag(0, "oversubscribe", "allow more tasks than cores", &draft.spec.oversubscribe);
   wide.Flag(0, "no-shell", "run no command: the nodes are held until 'msactl job cancel'",
             &draft.request.no_shell);
@@ -329,6 +345,7 @@ void AddJobOptions(OptionParser& parser, Draft& draft) {
   AddStdioOptions(wide, draft);
   AddPropagation(wide, draft);
   AddQueueOptions(wide, draft);
+  AddNamOptions(wide, draft);
   AddLifeOptions(wide, draft);
   wide.Flag('d', "detach", "queue the job and return; output goes to msa-<job>.out unless --output is given",
             &draft.request.detach);

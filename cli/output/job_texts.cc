@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "msa/job/job_variables.h"
 #include "msa/job/records.h"
 #include "msa/topology/host_list.h"
 
@@ -79,6 +80,14 @@ Document::Object JobFields(const JobInfo& job) {
           {"stderr_path", job.stderr_path}};
 }
 
+Document NamRegionsDocument(const JobSpec& spec) {
+  Document::Array out;
+  for (const wire::NamRegionBinding& binding : spec.nam_regions)
+    out.emplace_back(Document::Object{{"region", binding.region},
+                                      {"rights", Has(binding.rights, NamRights::kWrite) ? "rw" : "ro"}});
+  return Document(std::move(out));
+}
+
 Document SpecDocument(const JobSpec& spec) {
   Document::Array components;
   for (const Component& component : spec.components) {
@@ -110,10 +119,18 @@ Document SpecDocument(const JobSpec& spec) {
       {"dependencies", DependenciesDocument(spec)},
       {"dependency_any", spec.dependency_any},
       {"kill_on_invalid_dependency", spec.kill_on_invalid_dep},
-      {"begin_at", TimeField(spec.begin_at_ms)}};
+      {"begin_at", TimeField(spec.begin_at_ms)},
+      {"nam_bytes", spec.nam.value},
+      {"nam_regions", NamRegionsDocument(spec)}};
 }
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
+
+void AddNam(const JobSpec& spec, Lines* lines) {
+  if (spec.nam.value > 0) lines->emplace_back("nam", ShowBytes(spec.nam.value));
+  for (const wire::NamRegionBinding& binding : spec.nam_regions)
+    lines->emplace_back("nam regions", NamRegionsText({binding}));
+}
 
 // Namespaces as a tree: each below the one that spawned it.
 void AddNamespaces(const JobInfo& job, const std::string& parent, const std::string& indent, Lines* lines,
@@ -264,6 +281,7 @@ Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
                                   : fmt::format("{}, {} failed", job.tasks, job.tasks_failed));
   if (job.spec) {
     AddComponents(*job.spec, &lines);
+    AddNam(*job.spec, &lines);
     lines.emplace_back("directory", job.spec->cwd);
     out.fields.emplace_back("spec", SpecDocument(*job.spec));
   }

@@ -30,9 +30,10 @@ int CodeOf(int wait_status) {
 
 }  // namespace
 
-std::vector<std::string> AllocVariables(const JobInfo& job, const Endpoint& endpoint) {
+std::vector<std::string> AllocVariables(const JobInfo& job, const JobSpec& spec, const Endpoint& endpoint) {
   JobVariables told;
   told.name = job.name;
+  told.nam_regions = NamRegionsText(spec.nam_regions);
   char cwd[PATH_MAX];
   if (::getcwd(cwd, sizeof cwd) != nullptr) told.submit_dir = cwd;
   std::vector<std::string> nodes;

@@ -15,7 +15,7 @@ namespace msa::cli {
 
 // What the command of an allocation is told of it: "MSA_JOB_ID=12", MSA_DIR, MSA_NODELIST and the lines of
 // JobVariableLines. Pure but for the working directory.
-std::vector<std::string> AllocVariables(const JobInfo& job, const Endpoint& endpoint);
+std::vector<std::string> AllocVariables(const JobInfo& job, const JobSpec& spec, const Endpoint& endpoint);
 
 // The command that runs beside an allocation, in this process's group and on its terminal. One thread, the
 // loop's.

@@ -352,8 +352,9 @@ void RunSession::OnGranted() {
       nodes.push_back(allocation.node);
   Inform(fmt::format("granted {} (nodes {})", JobName(), CompressHostList(nodes)));
   if (!owner()) return Leave(0);
-  auto command = AllocCommand::Start(loop_, options_.command, AllocVariables(*job_, options_.endpoint),
-                                     [this](int code) { OnCommandEnd(code); });
+  auto command =
+      AllocCommand::Start(loop_, options_.command, AllocVariables(*job_, *options_.spec, options_.endpoint),
+                          [this](int code) { OnCommandEnd(code); });
   if (command.ok()) {
     command_ = std::move(*command);
     return;

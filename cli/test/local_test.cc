@@ -64,14 +64,17 @@ TEST_F(SystemFiles, AreRemovedByNameAndNothingElse) {
   EXPECT_TRUE(HoldsSystem(paths));
   ASSERT_TRUE(MakeDirectory(paths.log_directory()).ok());
   ASSERT_TRUE(MakeDirectory(paths.node("cn0")).ok());
+  ASSERT_TRUE(MakeDirectory(paths.nam() + "/nam0").ok());
   for (const std::string& path :
        {paths.state_db(), paths.state_db() + "-wal", paths.topology(), paths.daemon_table(),
         paths.log("controller"), paths.node("cn0") + "/noded.lock", paths.dir() + "/mine",
-        paths.topology() + ".backup"})
+        paths.dir() + "/nam.key", paths.nam() + "/nam0/00ff.1.extent", paths.topology() + ".backup"})
     Write(path);
   ASSERT_TRUE(RemoveRunFiles(paths).ok());
   EXPECT_FALSE(Exists(paths.nodes()));
   EXPECT_TRUE(Exists(paths.state_db()) && Exists(paths.log("controller")));
+  EXPECT_TRUE(Exists(paths.dir() + "/nam.key") && Exists(paths.nam() + "/nam0/00ff.1.extent"))
+      << "persistent regions stay";
   const auto left = RemoveState(paths);
   ASSERT_TRUE(left.ok()) << left.status().message();
   EXPECT_THAT(*left, ElementsAre("mine", "topology.toml.backup"));
@@ -107,6 +110,23 @@ TEST_F(SystemFiles, DoNotChangeTheModeOfADirectoryThatWasThere) {
   struct stat info {};
   ASSERT_EQ(::stat(dir.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0755u);
+}
+
+TEST(LocalDaemons, AreAControllerANodeDaemonForEachNodeAndANamDaemonWhereThereIsMemory) {
+  SystemTopology topology;
+  topology.nodes = {{.name = "cn0"}, {.name = "nam0", .nam = Bytes(1u << 30)}};
+  const std::vector<DaemonSpec> daemons = LocalDaemons(LocalPaths("/d"), "/bin", topology);
+  ASSERT_EQ(daemons.size(), 4u);
+  EXPECT_EQ(daemons[0].name, "controller");
+  EXPECT_EQ(daemons[1].name, "noded-cn0");
+  EXPECT_EQ(daemons[2].name, "noded-nam0");
+  EXPECT_EQ(daemons[3].name, "namd-nam0");
+  EXPECT_THAT(daemons[3].argv, ElementsAre("/bin/msa-namd", "--name", "nam0", "--dir", "/d", "--topology",
+                                           "/d/topology.toml"));
+  EXPECT_EQ(daemons[3].stop_signal, SIGTERM);
+  EXPECT_EQ(daemons[2].stop_signal, SIGINT) << "with its jobs";
+  EXPECT_LT(daemons[2].stop_phase, daemons[3].stop_phase) << "jobs use its memory to their end";
+  EXPECT_LT(daemons[3].stop_phase, daemons[0].stop_phase);
 }
 
 class SupervisorTest : public ::testing::Test {

@@ -243,6 +243,23 @@ TEST(JobTexts, ShowNamespacesAsATree) {
   EXPECT_FALSE(Render(JobDetails(job, 0), {.format = Format::kCsv}).ok());
 }
 
+TEST(JobTexts, ShowTheMemoryThatWasAskedForAndTheRegionsThatAreBound) {
+  JobInfo job;
+  job.id = JobId(7);
+  job.spec.emplace();
+  job.spec->nam = Bytes(64u << 20);
+  job.spec->nam_regions = {{"field", NamRights::kRead | NamRights::kWrite}, {"mesh", NamRights::kRead}};
+  const auto text = Render(JobDetails(job, 0), {});
+  ASSERT_TRUE(text.ok());
+  EXPECT_THAT(*text, HasSubstr("nam: 64M\n"));
+  EXPECT_THAT(*text, HasSubstr("nam regions: field:rw\n"));
+  EXPECT_THAT(*text, HasSubstr("mesh:ro\n"));
+  const auto json = Render(JobDetails(job, 0), {.format = Format::kJson});
+  ASSERT_TRUE(json.ok());
+  EXPECT_THAT(*json, HasSubstr("\"nam_bytes\": 67108864"));
+  EXPECT_THAT(*json, HasSubstr("\"rights\": \"ro\""));
+}
+
 // A job of cn0 and bn0 that has given cn1 back.
 JobInfo Shrunk() {
   JobInfo job;

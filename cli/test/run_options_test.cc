@@ -141,9 +141,36 @@ TEST(RunOptions, NamesTheComponentThatIsWrong) {
 
 TEST(RunOptions, RefusesWhatThisVersionHasNot) {
   EXPECT_THAT(ErrorOf({"--query", "gpu.free>=1", "a"}), HasSubstr("--module"));
-  EXPECT_THAT(ErrorOf({"--nam", "1G", "a"}), HasSubstr("network attached memory"));
   EXPECT_THAT(ErrorOf({"--spawn-max=3", "a"}), HasSubstr("spawned"));
   EXPECT_THAT(ErrorOf({"--world", "separate", "a"}), HasSubstr("jobs of their own"));
+}
+
+TEST(RunOptions, AskForMemoryAndBindRegions) {
+  const auto request = Parse(
+      {"--nam", "64M", "--nam-region=field", "--nam-region", "mesh.v2:ro", "--nam-region", "x:rw", "a"});
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  EXPECT_EQ(request->spec.nam, Bytes(64u << 20));
+  ASSERT_EQ(request->spec.nam_regions.size(), 3u);
+  EXPECT_EQ(request->spec.nam_regions[0].region, "field");
+  EXPECT_EQ(request->spec.nam_regions[0].rights, NamRights::kRead | NamRights::kWrite);
+  EXPECT_EQ(request->spec.nam_regions[1].region, "mesh.v2");
+  EXPECT_EQ(request->spec.nam_regions[1].rights, NamRights::kRead);
+  EXPECT_EQ(request->spec.nam_regions[2].rights, NamRights::kRead | NamRights::kWrite);
+  EXPECT_EQ(request->job_only, "--nam-region") << "a step inside a job has none of its own";
+  EXPECT_THAT(ErrorOf({"--nam", "much", "a"}), HasSubstr("--nam: 'much' is not a size"));
+  EXPECT_THAT(ErrorOf({"--nam-region", "field:wo", "a"}), HasSubstr("expected NAME, NAME:ro or NAME:rw"));
+  EXPECT_THAT(ErrorOf({"--nam-region", "a,b", "a"}), HasSubstr("'a,b' is no name of a region"));
+  EXPECT_THAT(ErrorOf({"--nam-region", ":ro", "a"}), HasSubstr("'' is no name"));
+  EXPECT_THAT(ErrorOf({"--nam-region", std::string(128, 'a'), "a"}), HasSubstr("1 to 127"));
+  EXPECT_THAT(ErrorOf({"--nam-region", "f", "--nam-region", "f:ro", "a"}), HasSubstr("named twice"));
+  EXPECT_THAT(ErrorOf({"a", ":", "--nam", "1", "b"}), HasSubstr("--nam belongs to the whole job"));
+}
+
+TEST(RunOptions, LimitTheNumberOfRegions) {
+  std::vector<std::string> args;
+  for (int i = 0; i < 257; ++i) args.push_back(fmt::format("--nam-region=r{}", i));
+  args.push_back("a");
+  EXPECT_THAT(ErrorOf(args), HasSubstr("more than 256 regions"));
 }
 
 TEST(RunOptions, KeepsAnEscapedColonAsAnArgument) {

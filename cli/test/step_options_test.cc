@@ -104,11 +104,13 @@ TEST(AllocVariables, NameTheJobItsNodesAndItsComponents) {
                      {.node = "bn0", .module = "booster", .component = 1, .tasks = 8}};
   Endpoint endpoint;
   endpoint.dir = "/d";
-  const auto lines = AllocVariables(job, endpoint);
+  JobSpec spec;
+  spec.nam_regions = {{"field", NamRights::kRead}, {"mesh", NamRights::kRead | NamRights::kWrite}};
+  const auto lines = AllocVariables(job, spec, endpoint);
   for (const char* line :
        {"MSA_JOB_ID=12", "MSA_DIR=/d", "MSA_NODELIST=cn0,cn1,bn0", "MSA_NNODES=3", "MSA_NTASKS=12",
         "MSA_MODULES=cluster,booster", "MSA_HET_SIZE=2", "MSA_NODELIST_HET_GROUP_0=cn0,cn1",
-        "MSA_NTASKS_HET_GROUP_1=8", "MSA_JOB_NAME=shell"})
+        "MSA_NTASKS_HET_GROUP_1=8", "MSA_JOB_NAME=shell", "MSA_NAM_REGIONS=field:ro,mesh:rw"})
     EXPECT_THAT(lines, Contains(line));
 }
 

@@ -185,6 +185,23 @@ TEST(Submission, ALaterComponentMayRepeatWhatBelongsToTheJob) {
   EXPECT_THAT(ErrorOf({"-n", "1", ":", "-t", "5", "job.sh"}, ""), HasSubstr("whole job"));
 }
 
+TEST(Submission, AskForMemoryAndBindRegionsInTheScriptOrInTheCall) {
+  const std::string script =
+      "#MSA --nam 64M --nam-region=field --nam-region mesh:ro\n#SBATCH --nam-region=x\n";
+  const SubmitRequest there = MustRead({"job.sh"}, script);
+  EXPECT_EQ(there.spec.nam, Bytes(64u << 20));
+  ASSERT_EQ(there.spec.nam_regions.size(), 3u);
+  EXPECT_EQ(there.spec.nam_regions[0].rights, NamRights::kRead | NamRights::kWrite);
+  EXPECT_EQ(there.spec.nam_regions[1].region, "mesh");
+  EXPECT_EQ(there.spec.nam_regions[1].rights, NamRights::kRead);
+  EXPECT_EQ(there.spec.nam_regions[2].region, "x");
+  const SubmitRequest here = MustRead({"--nam=1G", "--nam-region", "other", "job.sh"}, script);
+  EXPECT_EQ(here.spec.nam, Bytes(1u << 30));
+  ASSERT_EQ(here.spec.nam_regions.size(), 1u) << "the call goes before the script";
+  EXPECT_EQ(here.spec.nam_regions[0].region, "other");
+  EXPECT_THAT(ErrorOf({"job.sh"}, "#MSA --nam-region a:b\n"), HasSubstr("job.sh:2: --nam-region: 'a:b'"));
+}
+
 TEST(Submission, NoForeignOptionHidesOneOfOurs) {
   const std::string help = SubmitHelp();
   for (const ForeignOption& foreign : ForeignOptions()) {

@@ -38,6 +38,9 @@ class TopologyService : public RpcService, public v1::TopologyService::CallbackS
                        reply->set_pid(static_cast<std::uint32_t>(::getpid()));
                        reply->set_started_at_ms(ToUnixMillis(edge_.started_at));
                        reply->set_system_name(controller.topology().system_name);
+                       reply->set_nam_user_quota(controller.topology().nam_user_quota.value);
+                       reply->set_nam_job_quota(controller.topology().nam_job_quota.value);
+                       reply->set_nam_job_default(controller.topology().nam_job_default.value);
                        reply->set_directory(edge_.directory);
                        reply->set_store_bytes(edge_.shell.store().SizeBytes());
                        call.Finish(Status::Ok());

@@ -141,6 +141,22 @@ TEST_F(ShellTest, RepliesAfterTheCommitAndThenStartsTheJob) {
   EXPECT_EQ(store_.commits, before + 2);
 }
 
+TEST_F(ShellTest, AnswersACallAboutMemoryOnce) {
+  int answers = 0;
+  shell_.CallNam({.request = wire::NamOpen{.region = "none"}},
+                 [&](const Status& status, const NamReplyBody&) {
+                   EXPECT_FALSE(status.ok());
+                   answers += 1;
+                 });
+  EXPECT_EQ(answers, 1);
+  shell_.Stop();
+  EXPECT_EQ(answers, 1);
+  Status after;
+  shell_.CallNam({.request = wire::NamUsageAsk{}},
+                 [&](const Status& status, const NamReplyBody&) { after = status; });
+  EXPECT_EQ(after.code(), Code::kUnavailable);
+}
+
 TEST_F(ShellTest, UndoesASubmitThatCannotBeCommitted) {
   store_.full = true;
   Status told;

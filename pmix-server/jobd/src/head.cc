@@ -17,6 +17,7 @@ std::vector<std::string> JobVariablesOf(const wire::LaunchJob& launch) {
   job.name = launch.job_name;
   job.submit_dir = pmix::GetVariable(launch.step.env, "PWD").value_or("");
   if (!job.submit_dir.starts_with('/')) job.submit_dir = launch.step.cwd;
+  job.nam_regions = pmix::GetVariable(launch.step.env, kNamRegionsVariable).value_or("");
   job.nnodes = static_cast<std::uint32_t>(launch.members.size());
   std::map<std::uint32_t, std::string> names;
   for (const wire::Member& member : launch.members) names[member.index] = member.node;
@@ -35,6 +36,8 @@ NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch) {
   std::erase_if(reg.spec.env, IsJobVariable);  // of an outer job
   if (launch.mode != wire::JobMode::kStep)
     for (std::string& line : JobVariablesOf(launch)) reg.spec.env.push_back(std::move(line));
+  else if (const auto regions = pmix::GetVariable(launch.step.env, kNamRegionsVariable))
+    reg.spec.env.push_back(fmt::format("{}={}", kNamRegionsVariable, *regions));
   std::map<std::uint32_t, std::uint32_t> node_of;  // member -> index into nodes
   std::map<std::uint32_t, std::string> names;
   for (const wire::Member& member : launch.members) {

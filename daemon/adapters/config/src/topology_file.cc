@@ -115,8 +115,9 @@ class Reader {
   explicit Reader(const std::string& name) : name_(name) {}
 
   Result<SystemTopology> Read(const toml::table& root) {
-    MSA_RETURN_IF_ERROR(CheckKeys(root, "the file", {"system", "module"}));
+    MSA_RETURN_IF_ERROR(CheckKeys(root, "the file", {"system", "nam", "module"}));
     MSA_RETURN_IF_ERROR(ReadSystem(root));
+    MSA_RETURN_IF_ERROR(ReadNam(root));
     const toml::node* modules = root.get("module");
     if (modules == nullptr || !modules->is_array_of_tables())
       return At(modules == nullptr ? 1 : Line(*modules),
@@ -165,6 +166,22 @@ class Reader {
       return Fault(Line(*system), "'system' is {}; expected the table [system]", ShownValue(*system));
     MSA_RETURN_IF_ERROR(CheckKeys(*system->as_table(), "[system]", {"name"}));
     MSA_ASSIGN_OR_RETURN(system_.system_name, Word({*system->as_table(), "[system]"}, "name", "local"));
+    return Status::Ok();
+  }
+
+  Status ReadNam(const toml::table& root) {
+    const toml::node* nam = root.get("nam");
+    if (nam == nullptr) return Status::Ok();
+    if (!nam->is_table()) return Fault(Line(*nam), "'nam' is {}; expected the table [nam]", ShownValue(*nam));
+    const Place place{*nam->as_table(), "[nam]"};
+    MSA_RETURN_IF_ERROR(CheckKeys(place.table, place.what, {"user_quota", "job_quota", "job_default"}));
+    MSA_ASSIGN_OR_RETURN(system_.nam_user_quota, Size(place, "user_quota"));
+    MSA_ASSIGN_OR_RETURN(system_.nam_job_quota, Size(place, "job_quota"));
+    MSA_ASSIGN_OR_RETURN(system_.nam_job_default, Size(place, "job_default"));
+    if (system_.nam_job_quota.value > 0 && system_.nam_job_default > system_.nam_job_quota)
+      return Fault(Line(*place.table.get("job_default")),
+                   "key 'job_default' of [nam] is {} bytes, more than 'job_quota', which is {}; reduce it",
+                   system_.nam_job_default.value, system_.nam_job_quota.value);
     return Status::Ok();
   }
 

@@ -52,6 +52,29 @@ TEST(TopologyFile, OfTheManualPageIsAcceptedAndTheDefaultSystemStandsThere) {
   EXPECT_EQ(examples, 3U);
 }
 
+TEST(TopologyFile, LimitsNetworkAttachedMemory) {
+  const std::string node = std::string(kModule) + "[[module.node]]\nnames = \"bn0\"\ncores = 1\n";
+  const auto system = ParseTopology(
+      "[nam]\nuser_quota = \"2G\"\njob_quota = \"512M\"\njob_default = 1048576\n" + node, "small.toml");
+  ASSERT_TRUE(system.ok()) << system.status().message();
+  EXPECT_EQ(system->nam_user_quota, Bytes(std::uint64_t{2} << 30));
+  EXPECT_EQ(system->nam_job_quota, Bytes(512u << 20));
+  EXPECT_EQ(system->nam_job_default, Bytes(1u << 20));
+  const auto without = ParseTopology(node, "small.toml");
+  ASSERT_TRUE(without.ok());
+  EXPECT_EQ(without->nam_user_quota.value + without->nam_job_quota.value + without->nam_job_default.value,
+            0u);
+  EXPECT_THAT(
+      Refusal("[nam]\n\nuser_quota = \"much\"\n" + node),
+      StartsWith("topology file small.toml:3: key 'user_quota' of [nam] is \"much\"; expected bytes"));
+  EXPECT_THAT(Refusal("[nam]\njob_quota = 0\n" + node), HasSubstr("small.toml:2: key 'job_quota'"));
+  EXPECT_THAT(Refusal("[nam]\njob_quotas = 1\n" + node),
+              HasSubstr("small.toml:2: unknown key 'job_quotas' in [nam]; did you mean 'job_quota'"));
+  EXPECT_THAT(Refusal("[nam]\njob_quota = \"1M\"\njob_default = \"2M\"\n" + node),
+              HasSubstr("small.toml:3: key 'job_default' of [nam] is 2097152 bytes, more than 'job_quota'"));
+  EXPECT_THAT(Refusal("nam = 3\n" + node), HasSubstr("small.toml:1: 'nam' is 3; expected the table [nam]"));
+}
+
 TEST(TopologyFile, DescribesTheDefaultSystem) {
   const auto system = ParseTopology(DefaultTopologyText(), "default");
   ASSERT_TRUE(system.ok()) << system.status().message();

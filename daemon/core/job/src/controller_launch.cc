@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "msa/job/job_variables.h"
+
 #include "controller_impl.h"
 
 namespace msa {
@@ -48,6 +50,12 @@ std::string ScriptName(const JobRecord& record) {
 void Controller::Impl::FillStep(const JobRecord& record, wire::StepSpec& step) const {
   step.name = record.spec.name;
   step.env = record.spec.env;
+  // Of the job that submitted it, and of this one.
+  std::erase_if(step.env, [](const std::string& line) {
+    return line.starts_with(kNamRegionsVariable) && line.substr(kNamRegionsVariable.size()).starts_with('=');
+  });
+  if (!record.spec.nam_regions.empty())
+    step.env.push_back(fmt::format("{}={}", kNamRegionsVariable, NamRegionsText(record.spec.nam_regions)));
   step.cwd = record.spec.cwd;
   step.stdio = record.spec.stdio;
   step.kill_policy = record.spec.kill_policy;

@@ -27,13 +27,22 @@ std::vector<std::string> JobVariableLines(const JobVariables& job) {
     lines.push_back(fmt::format("MSA_NODELIST_HET_GROUP_{}={}", i, fmt::join(component.nodes, ",")));
     lines.push_back(fmt::format("MSA_NTASKS_HET_GROUP_{}={}", i, component.ntasks));
   }
+  if (!job.nam_regions.empty()) lines.push_back(fmt::format("{}={}", kNamRegionsVariable, job.nam_regions));
   return lines;
+}
+
+std::string NamRegionsText(const std::vector<wire::NamRegionBinding>& regions) {
+  std::string out;
+  for (const wire::NamRegionBinding& binding : regions)
+    out += fmt::format("{}{}:{}", out.empty() ? "" : ",", binding.region,
+                       Has(binding.rights, NamRights::kWrite) ? "rw" : "ro");
+  return out;
 }
 
 bool IsJobVariable(std::string_view line) {
   static constexpr std::string_view kNames[] = {
-      "MSA_JOB_NAME=", "MSA_SUBMIT_DIR=",         "MSA_NNODES=",          "MSA_NTASKS=", "MSA_MODULES=",
-      "MSA_HET_SIZE=", "MSA_NODELIST_HET_GROUP_", "MSA_NTASKS_HET_GROUP_"};
+      "MSA_JOB_NAME=", "MSA_SUBMIT_DIR=",         "MSA_NNODES=",           "MSA_NTASKS=",     "MSA_MODULES=",
+      "MSA_HET_SIZE=", "MSA_NODELIST_HET_GROUP_", "MSA_NTASKS_HET_GROUP_", "MSA_NAM_REGIONS="};
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [&](std::string_view name) { return line.starts_with(name); });
 }
