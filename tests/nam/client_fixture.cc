@@ -27,13 +27,24 @@ int ExitOf(pid_t child) {
 void ClientTest::SetUp() {
   NamdTest::SetUp();
   setenv("MSA_DIR", dir_.c_str(), 1);
-  setenv("MSA_NAM_TRANSPORT", "local", 1);
+  setenv("MSA_NAM_TRANSPORT", transport_.c_str(), 1);
   setenv("MSA_NAM_TIMEOUT", "10", 1);
   unsetenv("MSA_JOB_SOCKET");
-  StartNamd();
-  ASSERT_TRUE(controller_->Connect());
+  StartAsMeant();
+  ASSERT_TRUE(Connect());
   welcomes_ = 1;
   thread_ = std::thread([this] { Play(); });
+}
+
+void ClientTest::StartAsMeant() { StartNamd({.fabric = fabric() ? "tcp;ofi_rxm" : "none"}); }
+
+bool ClientTest::Connect() {
+  const auto hello = controller_->AwaitHello();
+  if (!hello) return false;
+  provider_ = hello->fabric_provider;
+  address_ = hello->fabric_address;
+  controller_->Welcome();
+  return true;
 }
 
 void ClientTest::TearDown() {
@@ -61,7 +72,7 @@ void ClientTest::KillNamd() {
 void ClientTest::RestartNamd() {
   KillNamd();
   const int before = welcomes_;
-  StartNamd();
+  StartAsMeant();
   reconnect_ = true;
   ASSERT_TRUE(Eventually(namd::test::kLimit, [&] { return welcomes_ > before; }));
 }
@@ -103,7 +114,7 @@ void ClientTest::ChangeGeneration(const std::string& name) {
 void ClientTest::Play() {
   while (!stop_) {
     if (reconnect_.exchange(false)) {
-      if (controller_->Connect()) ++welcomes_;
+      if (Connect()) ++welcomes_;
       continue;
     }
     std::vector<std::function<void(FakeController&)>> work;
@@ -140,6 +151,8 @@ void ClientTest::Grant(const wire::NamFromLocal& request, const std::string& nam
   rights = static_cast<NamRights>(static_cast<int>(rights | NamRights::kMap) & ~static_cast<int>(withheld_));
   wire::NamLease lease = controller_->LeaseOf(region.extent, request.uid, rights);
   lease.name = name;
+  lease.extents[0].fabric_provider = provider_;
+  lease.extents[0].fabric_address = address_;
   for (auto& segment : lease.segments) segment.disp_unit = 8;
   leases_[lease.lease.value] = name;
   wire::NamGranted granted;

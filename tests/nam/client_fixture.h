@@ -22,8 +22,11 @@ using namd::test::FakeController;
 // libmsanam as a program links it, the real msa-namd, and a thread that plays the controller for both.
 class ClientTest : public namd::test::NamdTest {
  protected:
+  // "local" or "fabric"; the latter by tcp.
+  explicit ClientTest(std::string transport = "local") : transport_(std::move(transport)) {}
   void SetUp() override;
   void TearDown() override;
+  bool fabric() const { return transport_ == "fabric"; }
 
   // On the controller's thread; returns when it has been done.
   void OnController(const std::function<void(FakeController&)>& work);
@@ -47,6 +50,8 @@ class ClientTest : public namd::test::NamdTest {
   std::atomic<int> closed_leases_{0};
 
  private:
+  void StartAsMeant();
+  bool Connect();
   void Play();
   void Answer(const wire::NamFromLocal& request);
   void Refuse(const wire::NamFromLocal& request, Code code, const std::string& why);
@@ -57,6 +62,9 @@ class ClientTest : public namd::test::NamdTest {
   void Make(const wire::NamFromLocal& request);
   void List(const wire::NamFromLocal& request);
 
+  const std::string transport_;
+  std::string provider_;  // of the last hello
+  std::string address_;
   std::thread thread_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> reconnect_{false};

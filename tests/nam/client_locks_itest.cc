@@ -14,6 +14,7 @@ using testing::HasSubstr;
 
 class ClientLocks : public ClientTest {
  protected:
+  using ClientTest::ClientTest;
   // A child that holds the lock of segment 0 and says so in the region, until it is killed.
   pid_t SpawnHolder(const char* name, msa_nam_lock_mode mode, msa_nam_region_t watch) {
     const std::int64_t zero = 0;
@@ -122,9 +123,21 @@ TEST_F(ClientLocks, OfAParentDoNotLiveOnInItsChildren) {
   EXPECT_NAM_OK(msa_nam_close(region));
 }
 
-TEST_F(ClientLocks, PlainAndAtomicUpdatesOfProcessesCountExactly) {
+// Some map the region, others go over the fabric.
+class ClientLocksOver : public ClientLocks, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    ClientLocks::SetUp();
+    setenv("MSA_NAM_TRANSPORT", GetParam(), 1);
+  }
+  ClientLocksOver() : ClientLocks("fabric") {}
+};
+INSTANTIATE_TEST_SUITE_P(Transport, ClientLocksOver, testing::Values("local", "fabric"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(ClientLocksOver, PlainAndAtomicUpdatesOfProcessesCountExactly) {
   msa_nam_region_t region = Create("exact", {4096, 64});
-  constexpr int kRounds = 2000;
+  constexpr int kRounds = 500;
   const auto work = [](msa_nam_region_t shared, bool locks) {
     const double ones[4] = {1, 1, 1, 1};
     for (int i = 0; i < kRounds; ++i) {
@@ -138,6 +151,7 @@ TEST_F(ClientLocks, PlainAndAtomicUpdatesOfProcessesCountExactly) {
   for (int c = 0; c < 3; ++c)
     children[c] = Spawn([&] {
       msa_nam_region_t mine = nullptr;
+      setenv("MSA_NAM_TRANSPORT", c == 1 ? "local" : GetParam(), 1);
       if (msa_nam_open("exact", MSA_NAM_READ | MSA_NAM_WRITE, &mine) != 0) return 1;
       return work(mine, c % 2 == 0);
     });

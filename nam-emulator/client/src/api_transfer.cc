@@ -33,11 +33,19 @@ std::byte* BaseOf(const Segment& segment, Direction direction) {
   return (direction == Direction::kPut ? segment.put_base : segment.get_base).load(std::memory_order_acquire);
 }
 
-void Copy(std::byte* base, Direction direction, const FabricPiece& piece) {
-  if (direction == Direction::kPut)
-    std::memcpy(base + piece.offset, piece.local, piece.bytes);
+// Columns of numbers are what vectors are made of: eight bytes without a call.
+inline void CopyBytes(void* to, const void* from, std::uint64_t bytes) {
+  if (bytes == 8)
+    std::memcpy(to, from, 8);
   else
-    std::memcpy(piece.local, base + piece.offset, piece.bytes);
+    std::memcpy(to, from, bytes);
+}
+
+inline void Copy(std::byte* base, Direction direction, const FabricPiece& piece) {
+  if (direction == Direction::kPut)
+    CopyBytes(base + piece.offset, piece.local, piece.bytes);
+  else
+    CopyBytes(piece.local, base + piece.offset, piece.bytes);
 }
 
 template <class Work>
@@ -84,21 +92,14 @@ inline std::byte* Fast(msa_nam_region_t region, std::uint32_t index, std::uint64
 
 // ---------------------------------------------------------------------------------------------- many pieces
 
-// Moves what it is given; batches what goes over the fabric.
+// Batches what goes over the fabric.
 class Mover {
  public:
   Mover(msa_nam_region_t region, std::uint32_t index, Direction direction)
-      : region_(region),
-        segment_(region->segments[index]),
-        direction_(direction),
-        base_(BaseOf(segment_, direction)) {}
+      : region_(region), segment_(region->segments[index]), direction_(direction) {}
 
   Status Add(FabricPiece piece) {
     if (piece.bytes == 0) return Status::Ok();
-    if (base_ != nullptr) {
-      Copy(base_, direction_, piece);
-      return Status::Ok();
-    }
     piece.offset += segment_.extent_offset;
     batch_.push_back(piece);
     return batch_.size() < kBatch ? Status::Ok() : Send();
@@ -114,7 +115,6 @@ class Mover {
   msa_nam_region_t region_;
   Segment& segment_;
   Direction direction_;
-  std::byte* base_;
   std::vector<FabricPiece> batch_;
 };
 
@@ -140,13 +140,32 @@ Status CheckShape(const msa_nam_region* region, std::uint32_t index, Direction d
   return Status::Ok();
 }
 
+// Of blocks that are all within the segment.
+void CopyStrided(std::byte* base, Direction direction, const msa_nam_strided& shape, std::byte* local) {
+  std::byte* remote = base + shape.offset;
+  for (std::uint64_t i = 0; i < shape.count; ++i) {
+    if (direction == Direction::kPut)
+      CopyBytes(remote, local, shape.block);
+    else
+      CopyBytes(local, remote, shape.block);
+    if (i + 1 == shape.count) break;  // no pointer beyond the last block
+    remote += shape.stride;
+    local += shape.local_stride;
+  }
+}
+
 Status MoveStrided(msa_nam_region_t region, std::uint32_t index, Direction direction,
                    const msa_nam_strided* shape, void* local) {
   MSA_RETURN_IF_ERROR(CheckShape(region, index, direction, shape, local));
-  Mover mover(region, index, direction);
   auto* at = static_cast<std::byte*>(local);
+  if (shape->block == 0) return Status::Ok();
+  if (std::byte* base = BaseOf(region->segments[index], direction); base != nullptr) {
+    CopyStrided(base, direction, *shape, at);
+    return Status::Ok();
+  }
+  Mover mover(region, index, direction);
   std::uint64_t offset = shape->offset;
-  for (std::uint64_t i = 0; i < shape->count && shape->block != 0; ++i) {
+  for (std::uint64_t i = 0; i < shape->count; ++i) {
     MSA_RETURN_IF_ERROR(mover.Add({offset, at, shape->block}));
     if (i + 1 == shape->count) break;
     offset += static_cast<std::uint64_t>(shape->stride);
@@ -161,7 +180,12 @@ Status CheckPieces(const msa_nam_region* region, std::uint32_t index, Direction 
   if (region == nullptr) return Null("region");
   if (pieces == nullptr && count != 0) return Null("pieces");
   MSA_RETURN_IF_ERROR(region->Check(index, 0, 0, RightOf(direction)));
+  const std::uint64_t bytes = region->segments[index].bytes;
   for (std::size_t i = 0; i < count; ++i) {
+    const msa_nam_piece& piece = pieces[i];
+    if (piece.offset <= bytes && piece.bytes <= bytes - piece.offset &&
+        (piece.local != nullptr || piece.bytes == 0)) [[likely]]
+      continue;
     const Status valid =
         CheckPiece(region, index, direction, {pieces[i].offset, pieces[i].local, pieces[i].bytes});
     if (!valid.ok()) return valid.WithContext(fmt::format("piece {} of {}", i, count));
@@ -172,6 +196,11 @@ Status CheckPieces(const msa_nam_region* region, std::uint32_t index, Direction 
 Status MovePieces(msa_nam_region_t region, std::uint32_t index, Direction direction,
                   const msa_nam_piece* pieces, std::size_t count) {
   MSA_RETURN_IF_ERROR(CheckPieces(region, index, direction, pieces, count));
+  if (std::byte* base = BaseOf(region->segments[index], direction); base != nullptr) {
+    for (std::size_t i = 0; i < count; ++i)
+      if (pieces[i].bytes != 0) Copy(base, direction, {pieces[i].offset, pieces[i].local, pieces[i].bytes});
+    return Status::Ok();
+  }
   Mover mover(region, index, direction);
   for (std::size_t i = 0; i < count; ++i)
     MSA_RETURN_IF_ERROR(mover.Add({pieces[i].offset, pieces[i].local, pieces[i].bytes}));
@@ -190,10 +219,7 @@ Status Begin(msa_nam_region_t region, std::uint32_t index, Direction direction, 
   MSA_RETURN_IF_ERROR(CheckPieces(region, index, direction, pieces, count));
   Segment& segment = region->segments[index];
   if (segment.extent->mapped() || count == 0) {
-    Mover mover(region, index, direction);
-    for (std::size_t i = 0; i < count; ++i)
-      MSA_RETURN_IF_ERROR(mover.Add({pieces[i].offset, pieces[i].local, pieces[i].bytes}));
-    MSA_RETURN_IF_ERROR(mover.Send());
+    MSA_RETURN_IF_ERROR(MovePieces(region, index, direction, pieces, count));
     *request = &complete;
     return Status::Ok();
   }
