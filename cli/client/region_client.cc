@@ -17,6 +17,15 @@ namespace {
 
 constexpr std::string_view kController = "the controller";
 
+// A NAM node that is away is the controller's answer, not its absence.
+Status ToRegionStatus(const grpc::Status& status) {
+  const std::string text = status.error_message();
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      (text.starts_with("region '") || text.starts_with("no NAM node")))
+    return Status(Code::kUnavailable, text);
+  return ToStatus(status, kController);
+}
+
 wire::NamRegionInfo FromProto(const v1::NamRegion& in) {
   wire::NamRegionInfo out;
   if (const auto uuid = ParseRegionUuid(in.uuid())) out.uuid = *uuid;
@@ -112,7 +121,7 @@ class OpenedRegion::Stream : public grpc::ClientReadReactor<v1::OpenRegionReply>
     const std::shared_ptr<Stream> self = std::move(self_);
     {
       std::lock_guard lock(mu_);
-      end_ = ToStatus(status, kController);
+      end_ = ToRegionStatus(status);
       ended_ = true;
     }
     changed_.notify_all();
@@ -151,7 +160,7 @@ class RegionClient::Impl {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + timeout_);
     Reply reply;
-    const Status status = ToStatus((stub_.get()->*method)(&context, request, &reply), kController);
+    const Status status = ToRegionStatus((stub_.get()->*method)(&context, request, &reply));
     if (!status.ok()) return status;
     return reply;
   }

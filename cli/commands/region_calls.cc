@@ -55,6 +55,24 @@ class Hold {
   std::unique_ptr<OpenedRegion> opened_;
 };
 
+const Status& StatusOf(const Status& status) { return status; }
+template <class T>
+Status StatusOf(const Result<T>& result) {
+  return result.status();
+}
+
+// Once more over a new connection if the controller went away: it may just have been restarted. `call` does
+// no harm when it is repeated.
+template <class Call>
+auto WithReconnect(const Endpoint& endpoint, std::unique_ptr<RegionClient>& client, const Call& call) {
+  auto out = call(*client);
+  if (StatusOf(out).code() != Code::kUnavailable) return out;
+  auto fresh = RegionClient::Connect(endpoint);
+  if (!fresh.ok()) return out;
+  client = *std::move(fresh);
+  return call(*client);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RegionClient>> ConnectRegions(const Invocation& call) {
@@ -101,11 +119,13 @@ Result<std::unique_ptr<RunningRegions>> RunningRegions::Connect(const Invocation
 }
 
 Result<wire::NamRegionInfo> RunningRegions::Create(const wire::NamCreate& request) {
-  return CreateRegion(*client_, request);
+  wire::NamCreate once = request;
+  MSA_ASSIGN_OR_RETURN(once.token, MakeToken());
+  return WithReconnect(endpoint_, client_, [&](RegionClient& client) { return client.Create(once); });
 }
 
 Result<wire::NamRegionInfo> RunningRegions::Find(const std::string& region) {
-  return FindRegion(*client_, region);
+  return WithReconnect(endpoint_, client_, [&](RegionClient& client) { return FindRegion(client, region); });
 }
 
 Result<std::unique_ptr<RegionIo>> RunningRegions::Open(const std::string& region, NamRights rights) {
@@ -124,8 +144,13 @@ Result<std::unique_ptr<RegionIo>> RunningRegions::Open(const std::string& region
   return LiveRegion::Open(*library_, source, std::move(options));
 }
 
-Status RunningRegions::Remove(const wire::NamRemove& request) { return client_->Remove(request); }
-Status RunningRegions::SetAccess(const wire::NamSetAccess& request) { return client_->SetAccess(request); }
+Status RunningRegions::Remove(const wire::NamRemove& request) {
+  return WithReconnect(endpoint_, client_, [&](RegionClient& client) { return client.Remove(request); });
+}
+
+Status RunningRegions::SetAccess(const wire::NamSetAccess& request) {
+  return WithReconnect(endpoint_, client_, [&](RegionClient& client) { return client.SetAccess(request); });
+}
 
 void AddCopyOptions(OptionParser& parser, CopyOptions* options) {
   parser
