@@ -48,7 +48,8 @@ static int RanksOf(struct msa_window* window, MPI_Group group, int** ranks) {
 }
 
 static int GroupError(struct msa_window* window, const char* call) {
-  return msa_window_error(window, MPI_ERR_GROUP, "%s: the group has processes that are not the window's", call);
+  return msa_window_error(window, MPI_ERR_GROUP, "%s: the group has processes that are not the window's",
+                          call);
 }
 
 static void Send(struct msa_window* window, int rank, int tag) {

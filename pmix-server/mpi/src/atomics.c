@@ -19,16 +19,18 @@ static void TakeWhole(struct msa_side* side) {
 
 static int OpError(const struct update* u, MPI_Op op) {
   (void)op;
-  return msa_window_error(u->t.window, MPI_ERR_OP,
-                          "%s: not one of MPI's own operations, or not one for this datatype (MPI 4.0, table of "
-                          "6.9.2); windows know no operations of programs",
-                          u->t.call);
+  return msa_window_error(
+      u->t.window, MPI_ERR_OP,
+      "%s: not one of MPI's own operations, or not one for this datatype (MPI 4.0, table of "
+      "6.9.2); windows know no operations of programs",
+      u->t.call);
 }
 
 static int CheckSizes(const struct update* u) {
   const struct msa_side* to = &u->t.to;
   const uint64_t over = to->count * to->layout->size;
-  const struct msa_side* sides[] = {u->op == MSA_NAM_NO_OP ? NULL : &u->t.from, u->result != NULL ? &u->into : NULL};
+  const struct msa_side* sides[] = {u->op == MSA_NAM_NO_OP ? NULL : &u->t.from,
+                                    u->result != NULL ? &u->into : NULL};
   for (int i = 0; i < 2; ++i) {
     if (sides[i] == NULL) continue;
     const uint64_t here = sides[i]->count * sides[i]->layout->size;
@@ -58,9 +60,9 @@ static int Make(struct update* u, const struct arguments* a) {
   const int op = msa_op_of(a->op, layout->kind);
   if (op < 0) return OpError(u, a->op);
   if (layout->nam_type < 0 && layout->size > 0)
-    return msa_window_error(window, MPI_ERR_TYPE,
-                            "%s: a target of several predefined datatypes, or of one that cannot be accumulated",
-                            u->t.call);
+    return msa_window_error(
+        window, MPI_ERR_TYPE,
+        "%s: a target of several predefined datatypes, or of one that cannot be accumulated", u->t.call);
   u->op = (enum msa_nam_op)op;
   if (op != MSA_NAM_NO_OP) failed = msa_side_make(window, u->t.call, a->count, a->type, &u->t.from);
   if (failed == MPI_SUCCESS && u->result != NULL)
@@ -142,8 +144,7 @@ static int Apply(struct update* u) {
 static int Staged(struct update* u) {
   struct msa_staged origin = {0}, result = {0};
   int failed = MPI_SUCCESS;
-  if (u->op != MSA_NAM_NO_OP)
-    failed = msa_stage(u->t.window, u->t.call, u->t.origin, &u->t.from, &origin);
+  if (u->op != MSA_NAM_NO_OP) failed = msa_stage(u->t.window, u->t.call, u->t.origin, &u->t.from, &origin);
   if (failed != MPI_SUCCESS) return failed;
   if (u->result != NULL) failed = msa_stage(u->t.window, u->t.call, u->result, &u->into, &result);
   if (failed == MPI_SUCCESS) {
@@ -182,43 +183,51 @@ static int RunRequest(struct update* u, const struct arguments* a, MPI_Request* 
 #define WINDOW_OR(otherwise)                      \
   struct msa_window* window = msa_window_of(win); \
   if (__builtin_expect(window == NULL, 0)) return msa_host_calls()->real.otherwise
-#define UPDATE(name, into)                                                                              \
-  struct update u = {                                                                                   \
-      .t = {.call = name, .window = window, .origin = (char*)origin, .target = target}, .result = into}
+#define UPDATE(name, into)                                                                             \
+  struct update u = {.t = {.call = name, .window = window, .origin = (char*)origin, .target = target}, \
+                     .result = into}
 
-#define ACCUMULATE_ARGUMENTS                                                           \
-  const struct arguments a = {.count = origin_count, .type = origin_type, .disp = disp, \
-                              .target_count = target_count, .target_type = target_type, .op = op}
-#define FETCH_ARGUMENTS                                                                \
-  const struct arguments a = {.count = origin_count, .type = origin_type,               \
-                              .result_count = result_count, .result_type = result_type, \
-                              .target_count = target_count, .target_type = target_type, \
-                              .disp = disp, .op = op}
+#define ACCUMULATE_ARGUMENTS                                \
+  const struct arguments a = {.count = origin_count,        \
+                              .type = origin_type,          \
+                              .disp = disp,                 \
+                              .target_count = target_count, \
+                              .target_type = target_type,   \
+                              .op = op}
+#define FETCH_ARGUMENTS                                     \
+  const struct arguments a = {.count = origin_count,        \
+                              .type = origin_type,          \
+                              .result_count = result_count, \
+                              .result_type = result_type,   \
+                              .target_count = target_count, \
+                              .target_type = target_type,   \
+                              .disp = disp,                 \
+                              .op = op}
 
-#define DEFINE(suffix, count)                                                                                 \
-  static int Accumulate##suffix(MSA_TRANSFER(count, const), MPI_Op op, MPI_Win win) {                         \
-    WINDOW_OR(Accumulate##suffix)(MSA_TRANSFER_ARGS, op, win);                                                \
-    UPDATE("MPI_Accumulate", NULL);                                                                           \
-    ACCUMULATE_ARGUMENTS;                                                                                     \
-    return Run(&u, &a);                                                                                       \
-  }                                                                                                           \
-  static int Raccumulate##suffix(MSA_TRANSFER(count, const), MPI_Op op, MPI_Win win, MPI_Request* request) {  \
-    WINDOW_OR(Raccumulate##suffix)(MSA_TRANSFER_ARGS, op, win, request);                                      \
-    UPDATE("MPI_Raccumulate", NULL);                                                                          \
-    ACCUMULATE_ARGUMENTS;                                                                                     \
-    return RunRequest(&u, &a, request);                                                                       \
-  }                                                                                                           \
-  static int Get_accumulate##suffix(MSA_FETCH(count), MPI_Win win) {                                          \
-    WINDOW_OR(Get_accumulate##suffix)(MSA_FETCH_ARGS, win);                                                   \
-    UPDATE("MPI_Get_accumulate", result);                                                                     \
-    FETCH_ARGUMENTS;                                                                                          \
-    return Run(&u, &a);                                                                                       \
-  }                                                                                                           \
-  static int Rget_accumulate##suffix(MSA_FETCH(count), MPI_Win win, MPI_Request* request) {                   \
-    WINDOW_OR(Rget_accumulate##suffix)(MSA_FETCH_ARGS, win, request);                                         \
-    UPDATE("MPI_Rget_accumulate", result);                                                                    \
-    FETCH_ARGUMENTS;                                                                                          \
-    return RunRequest(&u, &a, request);                                                                       \
+#define DEFINE(suffix, count)                                                                                \
+  static int Accumulate##suffix(MSA_TRANSFER(count, const), MPI_Op op, MPI_Win win) {                        \
+    WINDOW_OR(Accumulate##suffix)(MSA_TRANSFER_ARGS, op, win);                                               \
+    UPDATE("MPI_Accumulate", NULL);                                                                          \
+    ACCUMULATE_ARGUMENTS;                                                                                    \
+    return Run(&u, &a);                                                                                      \
+  }                                                                                                          \
+  static int Raccumulate##suffix(MSA_TRANSFER(count, const), MPI_Op op, MPI_Win win, MPI_Request* request) { \
+    WINDOW_OR(Raccumulate##suffix)(MSA_TRANSFER_ARGS, op, win, request);                                     \
+    UPDATE("MPI_Raccumulate", NULL);                                                                         \
+    ACCUMULATE_ARGUMENTS;                                                                                    \
+    return RunRequest(&u, &a, request);                                                                      \
+  }                                                                                                          \
+  static int Get_accumulate##suffix(MSA_FETCH(count), MPI_Win win) {                                         \
+    WINDOW_OR(Get_accumulate##suffix)(MSA_FETCH_ARGS, win);                                                  \
+    UPDATE("MPI_Get_accumulate", result);                                                                    \
+    FETCH_ARGUMENTS;                                                                                         \
+    return Run(&u, &a);                                                                                      \
+  }                                                                                                          \
+  static int Rget_accumulate##suffix(MSA_FETCH(count), MPI_Win win, MPI_Request* request) {                  \
+    WINDOW_OR(Rget_accumulate##suffix)(MSA_FETCH_ARGS, win, request);                                        \
+    UPDATE("MPI_Rget_accumulate", result);                                                                   \
+    FETCH_ARGUMENTS;                                                                                         \
+    return RunRequest(&u, &a, request);                                                                      \
   }
 DEFINE(, int)
 DEFINE(_c, long long)
@@ -231,8 +240,8 @@ static int FetchAndOp(const void* origin, void* result, MPI_Datatype type, int t
   return Run(&u, &a);
 }
 
-static int CompareAndSwap(const void* origin, const void* compare, void* result, MPI_Datatype type, int target,
-                          long disp, MPI_Win win) {
+static int CompareAndSwap(const void* origin, const void* compare, void* result, MPI_Datatype type,
+                          int target, long disp, MPI_Win win) {
   WINDOW_OR(Compare_and_swap)(origin, compare, result, type, target, disp, win);
   UPDATE("MPI_Compare_and_swap", NULL);
   char values[3][16];

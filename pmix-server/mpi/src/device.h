@@ -23,8 +23,8 @@ int msa_device_has(const struct msa_device_driver* driver, const void* address);
 
 // Memory that only the device can read? One load where there is no CUDA.
 static inline int msa_is_on_device(const void* address) {
-  const struct msa_device_driver* driver = __atomic_load_n(
-      (const struct msa_device_driver**)&msa_device_driver, __ATOMIC_ACQUIRE);
+  const struct msa_device_driver* driver =
+      __atomic_load_n((const struct msa_device_driver**)&msa_device_driver, __ATOMIC_ACQUIRE);
   return __builtin_expect(driver != NULL, 0) && msa_device_has(driver, address);
 }
 

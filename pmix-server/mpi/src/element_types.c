@@ -1,9 +1,8 @@
 // MPI's predefined datatypes and operations in libmsanam's terms.
+#include <msa_nam.h>
 #include <stddef.h>
 
 #include "layout.h"
-
-#include <msa_nam.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -48,16 +47,16 @@ static void AddFamily(const MPI_Datatype* types, size_t count, enum family famil
 }
 
 static void FillNumbers(void) {
-  const MPI_Datatype integers[] = {
-      MPI_INT,     MPI_LONG,        MPI_LONG_LONG, MPI_SHORT,    MPI_SIGNED_CHAR, MPI_CHAR,     MPI_INT8_T,
-      MPI_INT16_T, MPI_INT32_T,     MPI_INT64_T,   MPI_AINT,     MPI_OFFSET,      MPI_COUNT,    MPI_INTEGER,
-      MPI_INTEGER1, MPI_INTEGER2,   MPI_INTEGER4,  MPI_INTEGER8, MPI_WCHAR};
-  const MPI_Datatype naturals[] = {MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED,
+  const MPI_Datatype integers[] = {MPI_INT,      MPI_LONG,     MPI_LONG_LONG, MPI_SHORT,   MPI_SIGNED_CHAR,
+                                   MPI_CHAR,     MPI_INT8_T,   MPI_INT16_T,   MPI_INT32_T, MPI_INT64_T,
+                                   MPI_AINT,     MPI_OFFSET,   MPI_COUNT,     MPI_INTEGER, MPI_INTEGER1,
+                                   MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8,  MPI_WCHAR};
+  const MPI_Datatype naturals[] = {MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT,     MPI_UNSIGNED,
                                    MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_UINT8_T,
-                                   MPI_UINT16_T,      MPI_UINT32_T,       MPI_UINT64_T};
+                                   MPI_UINT16_T,      MPI_UINT32_T,           MPI_UINT64_T};
   const MPI_Datatype reals[] = {MPI_FLOAT, MPI_DOUBLE, MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8};
-  const MPI_Datatype complexes[] = {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_COMPLEX,
-                                    MPI_DOUBLE_COMPLEX,  MPI_COMPLEX8,         MPI_COMPLEX16,
+  const MPI_Datatype complexes[] = {MPI_C_FLOAT_COMPLEX,   MPI_C_DOUBLE_COMPLEX,  MPI_COMPLEX,
+                                    MPI_DOUBLE_COMPLEX,    MPI_COMPLEX8,          MPI_COMPLEX16,
                                     MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX};
   const MPI_Datatype logicals[] = {MPI_C_BOOL, MPI_LOGICAL, MPI_CXX_BOOL};
   AddFamily(integers, COUNT(integers), kSigned);

@@ -1,9 +1,8 @@
 #include "flatten.h"
 
+#include <msa_nam.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <msa_nam.h>
 
 // 16 Mi runs are 256 MiB of description.
 enum { kMostRuns = 1 << 24 };
@@ -174,9 +173,9 @@ static int64_t ExtentOf(MPI_Datatype type) {
 struct blocks {
   const struct contents* from;
   int count;
-  int one_length;          // -1: integers[1 + i]
-  const int* elements;     // displacements in extents, or
-  const MPI_Aint* bytes;   // in bytes
+  int one_length;         // -1: integers[1 + i]
+  const int* elements;    // displacements in extents, or
+  const MPI_Aint* bytes;  // in bytes
 };
 
 static struct msa_layout* Indexed(const struct blocks* blocks, const struct job* job) {
@@ -278,6 +277,7 @@ static struct msa_layout* Probe(MPI_Datatype type, const struct msa_layout* base
       PMPI_Type_get_true_extent(type, &low, &extent) != MPI_SUCCESS || extent > kMostBytes)
     return NULL;
   if (size == 0) return Nothing();
+  PMPI_Type_commit(&type);  // as part of another one it may not be
   uint32_t* numbers = calloc((size_t)extent, sizeof *numbers);
   struct msa_run* runs = calloc((size_t)size, sizeof *runs);
   struct msa_layout* layout = NULL;
@@ -314,13 +314,20 @@ static struct msa_layout* Decode(MPI_Datatype type, const struct contents* c, co
   const int n = blocks.count;
   switch (c->combiner) {
     case MPI_COMBINER_DUP:
-    case MPI_COMBINER_RESIZED: return Flatten(c->types[0], job);
+    case MPI_COMBINER_RESIZED:
+      return Flatten(c->types[0], job);
     case MPI_COMBINER_CONTIGUOUS:
       return Repeat(Flatten(c->types[0], job), (uint64_t)n, ExtentOf(c->types[0]));
-    case MPI_COMBINER_VECTOR: return Vector(c, c->integers[2] * ExtentOf(c->types[0]), job);
-    case MPI_COMBINER_HVECTOR: return Vector(c, c->addresses[0], job);
-    case MPI_COMBINER_INDEXED: blocks.elements = c->integers + 1 + n; return Indexed(&blocks, job);
-    case MPI_COMBINER_HINDEXED: blocks.bytes = c->addresses; return Indexed(&blocks, job);
+    case MPI_COMBINER_VECTOR:
+      return Vector(c, c->integers[2] * ExtentOf(c->types[0]), job);
+    case MPI_COMBINER_HVECTOR:
+      return Vector(c, c->addresses[0], job);
+    case MPI_COMBINER_INDEXED:
+      blocks.elements = c->integers + 1 + n;
+      return Indexed(&blocks, job);
+    case MPI_COMBINER_HINDEXED:
+      blocks.bytes = c->addresses;
+      return Indexed(&blocks, job);
     case MPI_COMBINER_INDEXED_BLOCK:
       blocks.one_length = c->integers[1];
       blocks.elements = c->integers + 2;
@@ -329,9 +336,12 @@ static struct msa_layout* Decode(MPI_Datatype type, const struct contents* c, co
       blocks.one_length = c->integers[1];
       blocks.bytes = c->addresses;
       return Indexed(&blocks, job);
-    case MPI_COMBINER_STRUCT: return Struct(c, job);
-    case MPI_COMBINER_SUBARRAY: return Subarray(c, job);
-    default: break;
+    case MPI_COMBINER_STRUCT:
+      return Struct(c, job);
+    case MPI_COMBINER_SUBARRAY:
+      return Subarray(c, job);
+    default:
+      break;
   }
   struct msa_layout* base = c->type_count == 1 ? Flatten(c->types[0], job) : NULL;
   struct msa_layout* layout = Probe(type, base);

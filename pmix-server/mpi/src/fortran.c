@@ -35,10 +35,10 @@ static void GetAttribute(const char* name, int* win, int* key, intptr_t* value, 
     *error = kNoMpi;
 }
 
-#define DEFINE(name)                                                                             \
-  EXPORT void name(int* win, int* key, intptr_t* value, int* flag, int* error);                  \
-  void name(int* win, int* key, intptr_t* value, int* flag, int* error) {                        \
-    GetAttribute(#name, win, key, value, flag, error);                                           \
+#define DEFINE(name)                                                            \
+  EXPORT void name(int* win, int* key, intptr_t* value, int* flag, int* error); \
+  void name(int* win, int* key, intptr_t* value, int* flag, int* error) {       \
+    GetAttribute(#name, win, key, value, flag, error);                          \
   }
 DEFINE(mpi_win_get_attr_)
 DEFINE(pmpi_win_get_attr_)

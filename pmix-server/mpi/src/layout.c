@@ -40,7 +40,9 @@ static struct {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int layout_key = MPI_KEYVAL_INVALID;
 
-static inline unsigned Hash(uintptr_t key) { return (unsigned)((key * (uintptr_t)0x9e3779b97f4a7c15u) >> 56); }
+static inline unsigned Hash(uintptr_t key) {
+  return (unsigned)((key * (uintptr_t)0x9e3779b97f4a7c15u) >> 56);
+}
 
 static int Delete(MPI_Datatype type, int key, void* value, void* extra) {
   (void)type, (void)key, (void)extra;

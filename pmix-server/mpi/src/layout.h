@@ -16,14 +16,14 @@ enum msa_element_kind { kMsaInteger, kMsaReal, kMsaComplex, kMsaLogical, kMsaByt
 
 // One datatype: `runs` runs, `reps` times, `rep_stride` bytes apart.
 struct msa_layout {
-  uint64_t size;            // bytes of data, of all runs and repetitions
-  int64_t extent;           // from one to the next of a count
-  int64_t low, high;        // first byte, and the one after the last
+  uint64_t size;      // bytes of data, of all runs and repetitions
+  int64_t extent;     // from one to the next of a count
+  int64_t low, high;  // first byte, and the one after the last
   uint64_t runs, reps;
   int64_t rep_stride;
-  int nam_type;             // enum msa_nam_type of all elements, -1: there is none, or several
+  int nam_type;  // enum msa_nam_type of all elements, -1: there is none, or several
   enum msa_element_kind kind;
-  char is_contiguous;       // one run from 0, and counts go on without a gap
+  char is_contiguous;  // one run from 0, and counts go on without a gap
   // Pairs that have gaps inside: the same with pairs as whole structs, as accumulates take them. NULL: this
   // one will do.
   struct msa_layout* whole;

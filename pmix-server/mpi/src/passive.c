@@ -134,8 +134,8 @@ static int WinLock(int type, int target, int assertion, MPI_Win win) {
     return msa_window_error(window, MPI_ERR_LOCKTYPE,
                             "%s: type %d; expected MPI_LOCK_EXCLUSIVE or MPI_LOCK_SHARED", kCall, type);
   if (window->held[target] != kMsaFree || (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) != 0)
-    return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: target %d is locked by this process already", kCall,
-                            target);
+    return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: target %d is locked by this process already",
+                            kCall, target);
   if (assertion & MPI_MODE_NOCHECK) {
     window->held[target] = kMsaUnchecked;
     return MPI_SUCCESS;

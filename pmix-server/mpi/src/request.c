@@ -157,5 +157,6 @@ int msa_request_of(struct msa_window* window, struct msa_pending* pending, const
   }
   // Another Open MPI than the one that is known: it is done before the call returns.
   const int failed = msa_pending_finish(pending);
-  return failed == MSA_NAM_OK ? msa_request_done(window, request) : msa_window_nam_error(window, call, failed);
+  return failed == MSA_NAM_OK ? msa_request_done(window, request)
+                              : msa_window_nam_error(window, call, failed);
 }

@@ -16,8 +16,8 @@ static int Make(struct msa_transfer* t, long long count, MPI_Datatype type, cons
   if (failed != MPI_SUCCESS) return failed;
   const uint64_t here = t->from.count * t->from.layout->size, over = t->to.count * t->to.layout->size;
   if (here == over) return MPI_SUCCESS;
-  return msa_window_error(t->window, MPI_ERR_COUNT, "%s: %llu bytes at the origin, %llu at the target", t->call,
-                          (unsigned long long)here, (unsigned long long)over);
+  return msa_window_error(t->window, MPI_ERR_COUNT, "%s: %llu bytes at the origin, %llu at the target",
+                          t->call, (unsigned long long)here, (unsigned long long)over);
 }
 
 // *pending: as for msa_transfer_run.
@@ -45,8 +45,8 @@ static int Run(struct msa_transfer* t, enum msa_direction direction, long long c
   return failed == MPI_SUCCESS ? msa_keep_pending(t->window, pending, t->call) : failed;
 }
 
-static int RunRequest(struct msa_transfer* t, enum msa_direction direction, long long count, MPI_Datatype type,
-                      const struct there* there, MPI_Request* request) {
+static int RunRequest(struct msa_transfer* t, enum msa_direction direction, long long count,
+                      MPI_Datatype type, const struct there* there, MPI_Request* request) {
   struct msa_pending* pending = NULL;
   *request = MPI_REQUEST_NULL;
   if (t->target != MPI_PROC_NULL) {
@@ -58,39 +58,38 @@ static int RunRequest(struct msa_transfer* t, enum msa_direction direction, long
                          : msa_request_done(t->window, request);
 }
 
-#define WINDOW_OR(otherwise)                         \
-  struct msa_window* window = msa_window_of(win);    \
+#define WINDOW_OR(otherwise)                      \
+  struct msa_window* window = msa_window_of(win); \
   if (__builtin_expect(window == NULL, 0)) return msa_host_calls()->real.otherwise
 
 #define TRANSFER(name) \
   struct msa_transfer t = {.call = name, .window = window, .origin = (char*)origin, .target = target}
-#define THERE \
-  const struct there there = { disp, target_count, target_type }
+#define THERE const struct there there = {disp, target_count, target_type}
 
-#define DEFINE(suffix, count)                                                                               \
-  static int Put##suffix(MSA_TRANSFER(count, const), MPI_Win win) {                                         \
-    WINDOW_OR(Put##suffix)(MSA_TRANSFER_ARGS, win);                                                         \
-    TRANSFER("MPI_Put");                                                                                    \
-    THERE;                                                                                                  \
-    return Run(&t, kMsaPut, origin_count, origin_type, &there);                                             \
-  }                                                                                                         \
-  static int Get##suffix(MSA_TRANSFER(count, ), MPI_Win win) {                                              \
-    WINDOW_OR(Get##suffix)(MSA_TRANSFER_ARGS, win);                                                         \
-    TRANSFER("MPI_Get");                                                                                    \
-    THERE;                                                                                                  \
-    return Run(&t, kMsaGet, origin_count, origin_type, &there);                                             \
-  }                                                                                                         \
-  static int Rput##suffix(MSA_TRANSFER(count, const), MPI_Win win, MPI_Request* request) {                  \
-    WINDOW_OR(Rput##suffix)(MSA_TRANSFER_ARGS, win, request);                                               \
-    TRANSFER("MPI_Rput");                                                                                   \
-    THERE;                                                                                                  \
-    return RunRequest(&t, kMsaPut, origin_count, origin_type, &there, request);                             \
-  }                                                                                                         \
-  static int Rget##suffix(MSA_TRANSFER(count, ), MPI_Win win, MPI_Request* request) {                       \
-    WINDOW_OR(Rget##suffix)(MSA_TRANSFER_ARGS, win, request);                                               \
-    TRANSFER("MPI_Rget");                                                                                   \
-    THERE;                                                                                                  \
-    return RunRequest(&t, kMsaGet, origin_count, origin_type, &there, request);                             \
+#define DEFINE(suffix, count)                                                              \
+  static int Put##suffix(MSA_TRANSFER(count, const), MPI_Win win) {                        \
+    WINDOW_OR(Put##suffix)(MSA_TRANSFER_ARGS, win);                                        \
+    TRANSFER("MPI_Put");                                                                   \
+    THERE;                                                                                 \
+    return Run(&t, kMsaPut, origin_count, origin_type, &there);                            \
+  }                                                                                        \
+  static int Get##suffix(MSA_TRANSFER(count, ), MPI_Win win) {                             \
+    WINDOW_OR(Get##suffix)(MSA_TRANSFER_ARGS, win);                                        \
+    TRANSFER("MPI_Get");                                                                   \
+    THERE;                                                                                 \
+    return Run(&t, kMsaGet, origin_count, origin_type, &there);                            \
+  }                                                                                        \
+  static int Rput##suffix(MSA_TRANSFER(count, const), MPI_Win win, MPI_Request* request) { \
+    WINDOW_OR(Rput##suffix)(MSA_TRANSFER_ARGS, win, request);                              \
+    TRANSFER("MPI_Rput");                                                                  \
+    THERE;                                                                                 \
+    return RunRequest(&t, kMsaPut, origin_count, origin_type, &there, request);            \
+  }                                                                                        \
+  static int Rget##suffix(MSA_TRANSFER(count, ), MPI_Win win, MPI_Request* request) {      \
+    WINDOW_OR(Rget##suffix)(MSA_TRANSFER_ARGS, win, request);                              \
+    TRANSFER("MPI_Rget");                                                                  \
+    THERE;                                                                                 \
+    return RunRequest(&t, kMsaGet, origin_count, origin_type, &there, request);            \
   }
 DEFINE(, int)
 DEFINE(_c, long long)

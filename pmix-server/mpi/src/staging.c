@@ -22,8 +22,9 @@ int msa_stage(struct msa_window* window, const char* call, const void* data, con
   if (failed == 0) return MPI_SUCCESS;
   free(staged->allocated);
   staged->allocated = NULL;
-  return msa_window_error(window, MPI_ERR_OTHER, "%s: copying %zu bytes from the device failed, CUDA error %d",
-                          call, staged->bytes, failed);
+  return msa_window_error(window, MPI_ERR_OTHER,
+                          "%s: copying %zu bytes from the device failed, CUDA error %d", call, staged->bytes,
+                          failed);
 }
 
 int msa_unstage(struct msa_window* window, const char* call, struct msa_staged* staged, enum msa_stage how) {

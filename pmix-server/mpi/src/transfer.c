@@ -123,8 +123,8 @@ static int Walk(struct batch* batch) {
       const int failed = Send(batch);
       if (failed != MSA_NAM_OK) return failed;
     }
-    batch->pieces[batch->count++] = (struct msa_nam_piece){
-        (uint64_t)msa_cursor_offset(&there), t->origin + msa_cursor_offset(&here), bytes};
+    batch->pieces[batch->count++] = (struct msa_nam_piece){(uint64_t)msa_cursor_offset(&there),
+                                                           t->origin + msa_cursor_offset(&here), bytes};
     msa_cursor_advance(&here, bytes);
     msa_cursor_advance(&there, bytes);
     left -= bytes;
@@ -139,8 +139,10 @@ static int Strided(const struct msa_transfer* t, enum msa_direction direction) {
       !msa_layout_blocks(t->to.layout, t->to.count, &there))
     return -1;
   // What is contiguous counts as blocks of the other side's size.
-  if (t->from.layout->is_contiguous) here = (struct msa_blocks){0, (int64_t)there.block, there.block, there.count};
-  if (t->to.layout->is_contiguous) there = (struct msa_blocks){0, (int64_t)here.block, here.block, here.count};
+  if (t->from.layout->is_contiguous)
+    here = (struct msa_blocks){0, (int64_t)there.block, there.block, there.count};
+  if (t->to.layout->is_contiguous)
+    there = (struct msa_blocks){0, (int64_t)here.block, here.block, here.count};
   if (here.block != there.block || here.count != there.count) return -1;
   const struct msa_nam_strided shape = {t->offset + (uint64_t)there.offset, there.stride, here.stride,
                                         here.block, here.count};

@@ -98,8 +98,7 @@ static msa_nam_region_t Create(const struct request* requests, int count, enum m
   CheckRequests(requests, count, verdict);
   Options(info, name, sizeof name, &options, verdict);
   const char* missing = msa_nam_load();
-  if (missing != NULL)
-    msa_verdict_set(verdict, MPI_ERR_OTHER, "libmsanam.so cannot be loaded: %s", missing);
+  if (missing != NULL) msa_verdict_set(verdict, MPI_ERR_OTHER, "libmsanam.so cannot be loaded: %s", missing);
   if (segments == NULL) msa_verdict_set(verdict, MPI_ERR_NO_MEM, "out of memory for %d segments", count);
   if (verdict->code == MPI_SUCCESS) {
     for (int i = 0; i < count; ++i) {
@@ -119,7 +118,7 @@ static msa_nam_region_t Create(const struct request* requests, int count, enum m
 static void Remove(const char* port, int is_forced) {
   for (int tries = 0; tries < 50; ++tries) {
     const struct timespec pause = {0, 10 * 1000 * 1000};
-    if (msa_nam.delete (port, is_forced) != MSA_NAM_ERR_BUSY) return;
+    if (msa_nam.delete(port, is_forced) != MSA_NAM_ERR_BUSY) return;
     nanosleep(&pause, NULL);
   }
 }
@@ -159,8 +158,8 @@ static void Allocate(struct msa_window* window, struct request request, enum msa
   Withdraw(window);
 }
 
-static int AllocateWindow(struct request request, enum msa_kind kind, MPI_Info info, MPI_Comm comm, void* base,
-                          MPI_Win* win) {
+static int AllocateWindow(struct request request, enum msa_kind kind, MPI_Info info, MPI_Comm comm,
+                          void* base, MPI_Win* win) {
   struct msa_verdict verdict = {0};
   int failed = MPI_SUCCESS;
   *win = MPI_WIN_NULL;

@@ -8,17 +8,28 @@
 
 int msa_class_of_nam(int nam_error) {
   switch (nam_error) {
-    case MSA_NAM_OK: return MPI_SUCCESS;
-    case MSA_NAM_ERR_ARG: return MPI_ERR_ARG;
-    case MSA_NAM_ERR_NOT_FOUND: return MPI_ERR_PORT;
-    case MSA_NAM_ERR_DENIED: return MPI_ERR_ACCESS;
-    case MSA_NAM_ERR_RANGE: return MPI_ERR_RMA_RANGE;
-    case MSA_NAM_ERR_NO_SPACE: return MPI_ERR_NO_MEM;
-    case MSA_NAM_ERR_EXISTS: return MPI_ERR_INFO_VALUE;
-    case MSA_NAM_ERR_BUSY: return MPI_ERR_RMA_CONFLICT;
-    case MSA_NAM_ERR_STALE: return MPI_ERR_WIN;
-    case MSA_NAM_ERR_INTERNAL: return MPI_ERR_INTERN;
-    default: return MPI_ERR_OTHER;
+    case MSA_NAM_OK:
+      return MPI_SUCCESS;
+    case MSA_NAM_ERR_ARG:
+      return MPI_ERR_ARG;
+    case MSA_NAM_ERR_NOT_FOUND:
+      return MPI_ERR_PORT;
+    case MSA_NAM_ERR_DENIED:
+      return MPI_ERR_ACCESS;
+    case MSA_NAM_ERR_RANGE:
+      return MPI_ERR_RMA_RANGE;
+    case MSA_NAM_ERR_NO_SPACE:
+      return MPI_ERR_NO_MEM;
+    case MSA_NAM_ERR_EXISTS:
+      return MPI_ERR_INFO_VALUE;
+    case MSA_NAM_ERR_BUSY:
+      return MPI_ERR_RMA_CONFLICT;
+    case MSA_NAM_ERR_STALE:
+      return MPI_ERR_WIN;
+    case MSA_NAM_ERR_INTERNAL:
+      return MPI_ERR_INTERN;
+    default:
+      return MPI_ERR_OTHER;
   }
 }
 

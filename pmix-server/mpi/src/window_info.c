@@ -1,8 +1,8 @@
 // The info and the attributes of NAM windows.
+#include <msa_mpi.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "msa_mpi.h"
 #include "refusal.h"
 #include "window.h"
 
@@ -100,6 +100,12 @@ int msa_win_attribute_of(const int* fortran_win, int key, intptr_t* value, int* 
   struct msa_window* window = msa_window_of(PMPI_Win_f2c(*fortran_win));
   int is_address;
   size_t size;
+#ifdef MPICH_VERSION
+  // The predefined ones are one more in mpif.h than in mpi.h.
+  if (key == MPI_WIN_BASE + 1 || key == MPI_WIN_SIZE + 1 || key == MPI_WIN_DISP_UNIT + 1 ||
+      key == MPI_WIN_CREATE_FLAVOR + 1 || key == MPI_WIN_MODEL + 1)
+    --key;
+#endif
   if (window == NULL || !IsKnown(key)) {
     *flag = 0;
     return key == MPIX_WIN_SIZES || key == MPIX_WIN_DISP_UNITS;

@@ -65,16 +65,48 @@ static void FillBasics(void) {
 static void SetElement(const struct basic* b, char* at, int small) {
   const int v = small ? (Random(2) ? 1 : -1) : (int)Random(17) - 8;
   memset(at, 0, (size_t)b->bytes);
-  if (b->type == MPI_FLOAT) *(float*)at = (float)v;
-  else if (b->type == MPI_DOUBLE) *(double*)at = v;
-  else if (b->type == MPI_C_DOUBLE_COMPLEX) ((double*)at)[0] = v, ((double*)at)[1] = small ? 0 : v / 2;
-  else if (b->type == MPI_2INT) ((int*)at)[0] = v, ((int*)at)[1] = (int)Random(100);
-  else if (b->type == MPI_DOUBLE_INT) *(double*)at = v, ((int*)at)[2] = (int)Random(100);
-  else if (b->type == MPI_SHORT_INT) *(short*)at = (short)v, ((int*)at)[1] = (int)Random(100);
-  else memcpy(at, &(int64_t){v}, (size_t)b->bytes);
+  if (b->type == MPI_FLOAT)
+    *(float*)at = (float)v;
+  else if (b->type == MPI_DOUBLE)
+    *(double*)at = v;
+  else if (b->type == MPI_C_DOUBLE_COMPLEX)
+    ((double*)at)[0] = v, ((double*)at)[1] = small ? 0 : v / 2;
+  else if (b->type == MPI_2INT)
+    ((int*)at)[0] = v, ((int*)at)[1] = (int)Random(100);
+  else if (b->type == MPI_DOUBLE_INT)
+    *(double*)at = v, ((int*)at)[2] = (int)Random(100);
+  else if (b->type == MPI_SHORT_INT)
+    *(short*)at = (short)v, ((int*)at)[1] = (int)Random(100);
+  else
+    memcpy(at, &(int64_t){v}, (size_t)b->bytes);
 }
 
 // ------------------------------------------------------------------------------------ random datatypes
+
+// A struct of a vector and what is left.
+static MPI_Datatype Struct(const struct basic* b, int n) {
+  MPI_Datatype type, parts[2];
+  const int first = n / 2 > 0 ? n / 2 : 1;
+  int lengths[] = {1, n - first};
+  MPI_Aint places[] = {0, (MPI_Aint)2 * first * b->bytes};
+  MPI_Type_vector(first, 1, 2, b->type, &parts[0]);
+  parts[1] = b->type;
+  MPI_Type_create_struct(2, lengths, places, parts, &type);
+  MPI_Type_free(&parts[0]);
+  return type;
+}
+
+// A resized contiguous one, several times.
+static MPI_Datatype Resized(const struct basic* b, int n, int cells) {
+  MPI_Datatype inner, wide, type;
+  const int block = n % 3 == 0 ? 3 : 1;
+  MPI_Type_contiguous(block, b->type, &inner);
+  MPI_Type_create_resized(inner, 0, (MPI_Aint)(cells / (n / block)) * b->bytes, &wide);
+  MPI_Type_contiguous(n / block, wide, &type);
+  MPI_Type_free(&inner);
+  MPI_Type_free(&wide);
+  return type;
+}
 
 // A layout of `n` elements in at most `room` bytes from 0, no two on one place.
 static MPI_Datatype Derived(const struct basic* b, int n, int room) {
@@ -86,7 +118,9 @@ static MPI_Datatype Derived(const struct basic* b, int n, int room) {
       MPI_Type_vector(n / block, block, cells / (n / block), b->type, &type);
       return type;
     }
-    case 2: MPI_Type_create_hvector(n, 1, (MPI_Aint)(cells / n) * b->bytes, b->type, &type); return type;
+    case 2:
+      MPI_Type_create_hvector(n, 1, (MPI_Aint)(cells / n) * b->bytes, b->type, &type);
+      return type;
     case 3: {  // indexed, backwards
       int lengths[kMostElements], places[kMostElements];
       for (int i = 0; i < n; ++i) lengths[i] = 1, places[i] = 2 * (n - 1 - i);
@@ -110,28 +144,13 @@ static MPI_Datatype Derived(const struct basic* b, int n, int room) {
       MPI_Type_create_subarray(2, sizes, part, starts, Random(2) ? MPI_ORDER_C : MPI_ORDER_C, b->type, &type);
       return type;
     }
-    case 7: {  // a struct of a vector and what is left
-      MPI_Datatype parts[2];
-      const int first = n / 2 > 0 ? n / 2 : 1;
-      int lengths[] = {1, n - first};
-      MPI_Aint places[] = {0, (MPI_Aint)2 * first * b->bytes};
-      MPI_Type_vector(first, 1, 2, b->type, &parts[0]);
-      parts[1] = b->type;
-      MPI_Type_create_struct(2, lengths, places, parts, &type);
-      MPI_Type_free(&parts[0]);
+    case 7:
+      return Struct(b, n);
+    case 8:
+      return Resized(b, n, cells);
+    default:
+      MPI_Type_contiguous(n, b->type, &type);
       return type;
-    }
-    case 8: {  // a resized contiguous one, several times
-      MPI_Datatype inner, wide;
-      const int block = n % 3 == 0 ? 3 : 1;
-      MPI_Type_contiguous(block, b->type, &inner);
-      MPI_Type_create_resized(inner, 0, (MPI_Aint)(cells / (n / block)) * b->bytes, &wide);
-      MPI_Type_contiguous(n / block, wide, &type);
-      MPI_Type_free(&inner);
-      MPI_Type_free(&wide);
-      return type;
-    }
-    default: MPI_Type_contiguous(n, b->type, &type); return type;
   }
 }
 
@@ -170,26 +189,38 @@ static void Do(const struct step* s, MPI_Win win, char* result) {
   const MPI_Datatype o = s->origin_type, t = s->target_type, b = s->basic->type;
   switch (s->what) {
     case kPut:
-      if (s->request) MPI_Rput(s->origin, 1, o, s->target, s->disp, 1, t, win, &r);
-      else MPI_Put(s->origin, 1, o, s->target, s->disp, 1, t, win);
+      if (s->request)
+        MPI_Rput(s->origin, 1, o, s->target, s->disp, 1, t, win, &r);
+      else
+        MPI_Put(s->origin, 1, o, s->target, s->disp, 1, t, win);
       break;
     case kGet:
-      if (s->request) MPI_Rget(result, 1, o, s->target, s->disp, 1, t, win, &r);
-      else MPI_Get(result, 1, o, s->target, s->disp, 1, t, win);
+      if (s->request)
+        MPI_Rget(result, 1, o, s->target, s->disp, 1, t, win, &r);
+      else
+        MPI_Get(result, 1, o, s->target, s->disp, 1, t, win);
       break;
     case kAccumulate:
-      if (s->request) MPI_Raccumulate(s->origin, 1, o, s->target, s->disp, 1, t, s->op, win, &r);
-      else MPI_Accumulate(s->origin, 1, o, s->target, s->disp, 1, t, s->op, win);
+      if (s->request)
+        MPI_Raccumulate(s->origin, 1, o, s->target, s->disp, 1, t, s->op, win, &r);
+      else
+        MPI_Accumulate(s->origin, 1, o, s->target, s->disp, 1, t, s->op, win);
       break;
     case kGetAccumulate:
       if (s->request)
-        MPI_Rget_accumulate(s->origin, 1, o, result, 1, s->result_type, s->target, s->disp, 1, t, s->op, win, &r);
+        MPI_Rget_accumulate(s->origin, 1, o, result, 1, s->result_type, s->target, s->disp, 1, t, s->op, win,
+                            &r);
       else
         MPI_Get_accumulate(s->origin, 1, o, result, 1, s->result_type, s->target, s->disp, 1, t, s->op, win);
       break;
-    case kFetch: MPI_Fetch_and_op(s->origin, result, b, s->target, s->disp, s->op, win); break;
-    case kCas: MPI_Compare_and_swap(s->origin, s->compare, result, b, s->target, s->disp, win); break;
-    default: break;
+    case kFetch:
+      MPI_Fetch_and_op(s->origin, result, b, s->target, s->disp, s->op, win);
+      break;
+    case kCas:
+      MPI_Compare_and_swap(s->origin, s->compare, result, b, s->target, s->disp, win);
+      break;
+    default:
+      break;
   }
   if (s->request && s->what <= kGetAccumulate) Finish(&r);
 }
@@ -220,7 +251,8 @@ static void Plan(struct step* s, int rank, int size) {
   s->op = PickOp(s->basic, &small);
   if ((s->what == kFetch || s->what == kGetAccumulate) && Random(5) == 0) s->op = MPI_NO_OP;
   s->disp = ((MPI_Aint)rank * basic_count + field) * kField;
-  for (int i = 0; i < kField / s->basic->bytes; ++i) SetElement(s->basic, s->origin + i * s->basic->bytes, small);
+  for (int i = 0; i < kField / s->basic->bytes; ++i)
+    SetElement(s->basic, s->origin + i * s->basic->bytes, small);
   SetElement(s->basic, s->compare, 0);
   MPI_Datatype* types[] = {&s->origin_type, &s->target_type, &s->result_type};
   for (int i = 0; i < 3; ++i) {
@@ -234,8 +266,8 @@ static int Differs(const struct step* s, const char* a, const char* b, int rank,
   if (memcmp(a, b, kField) == 0) return 0;
   int at = 0;
   while (a[at] == b[at]) ++at;
-  printf("differs: rank %d round %d %s of %d %s at target %d, byte %d: %d and %d\n", rank, round, kNames[s->what],
-         s->elements, s->basic->name, s->target, at, a[at], b[at]);
+  printf("differs: rank %d round %d %s of %d %s at target %d, byte %d: %d and %d\n", rank, round,
+         kNames[s->what], s->elements, s->basic->name, s->target, at, a[at], b[at]);
   return 1;
 }
 
@@ -302,7 +334,8 @@ int main(int argc, char** argv) {
     MPI_Type_free(&s.result_type);
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  for (int target = 0; target < size && bad == 0; ++target) bad = CompareTarget(nam, own, target, bytes, rank);
+  for (int target = 0; target < size && bad == 0; ++target)
+    bad = CompareTarget(nam, own, target, bytes, rank);
   int all = 0;
   MPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   MPI_Win_free(&nam);

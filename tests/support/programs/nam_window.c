@@ -1,4 +1,5 @@
-// Windows in network attached memory, one claim a command; prints "ok COMMAND ..." from rank 0, or what is wrong.
+// Windows in network attached memory, one claim a command; prints "ok COMMAND ..." from rank 0, or what is
+// wrong.
 //   create NAME [placement]   a persistent window of (rank + 1) KiB a rank; prints "port PORT"
 //   attach PORT SEGMENTS      by any number of processes: sizes, units, contents
 //   delete PORT               by MPI_Win_set_info and MPI_Win_free
@@ -12,12 +13,12 @@
 
 static int rank, size, bad;
 
-#define CHECK(condition)                                                        \
-  do {                                                                          \
-    if (!(condition)) {                                                         \
-      printf("rank %d line %d: not so: %s\n", rank, __LINE__, #condition);      \
-      bad = 1;                                                                  \
-    }                                                                           \
+#define CHECK(condition)                                                   \
+  do {                                                                     \
+    if (!(condition)) {                                                    \
+      printf("rank %d line %d: not so: %s\n", rank, __LINE__, #condition); \
+      bad = 1;                                                             \
+    }                                                                      \
   } while (0)
 
 // The class, and at rank 0 a line "error NAME: text".
@@ -26,7 +27,8 @@ static void Expect(int code, int expected, const char* what) {
   int length = 0, class = 0;
   MPI_Error_string(code, text, &length);
   MPI_Error_class(code, &class);
-  if (class != expected) printf("rank %d: %s gave %d (%s), not %d\n", rank, what, code, text, expected), bad = 1;
+  if (class != expected)
+    printf("rank %d: %s gave %d (%s), not %d\n", rank, what, code, text, expected), bad = 1;
   if (rank == 0) printf("error %s: %s\n", what, text);
 }
 
@@ -97,7 +99,8 @@ static MPI_Comm Connect(const char* port) {
   MPI_Comm inter = MPI_COMM_NULL;
   // Port and info count at the root alone.
   const int root = size - 1;
-  MPI_Comm_connect(rank == root ? port : "", rank == root ? info : MPI_INFO_NULL, root, MPI_COMM_WORLD, &inter);
+  MPI_Comm_connect(rank == root ? port : "", rank == root ? info : MPI_INFO_NULL, root, MPI_COMM_WORLD,
+                   &inter);
   MPI_Info_free(&info);
   return inter;
 }
@@ -165,7 +168,9 @@ static void Refused(const char* port) {
 
 // ------------------------------------------------------------------------------------------- errors
 
-static void UserOp(void* in, void* out, int* n, MPI_Datatype* type) { (void)in, (void)out, (void)n, (void)type; }
+static void UserOp(void* in, void* out, int* n, MPI_Datatype* type) {
+  (void)in, (void)out, (void)n, (void)type;
+}
 
 static void Errors(void) {
   MPI_Win win = Allocate(4096, 8);
@@ -185,8 +190,10 @@ static void Errors(void) {
   MPI_Op_create(&UserOp, 1, &op);
   Expect(MPI_Accumulate(&value, 1, MPI_INT64_T, t, 0, 1, MPI_INT64_T, op, win), MPI_ERR_OP, "user's op");
   MPI_Op_free(&op);
-  Expect(MPI_Accumulate(&value, 1, MPI_DOUBLE, t, 0, 1, MPI_DOUBLE, MPI_BAND, win), MPI_ERR_OP, "bits of doubles");
-  Expect(MPI_Compare_and_swap(&value, &value, &result, MPI_DOUBLE, t, 0, win), MPI_ERR_TYPE, "swap of doubles");
+  Expect(MPI_Accumulate(&value, 1, MPI_DOUBLE, t, 0, 1, MPI_DOUBLE, MPI_BAND, win), MPI_ERR_OP,
+         "bits of doubles");
+  Expect(MPI_Compare_and_swap(&value, &value, &result, MPI_DOUBLE, t, 0, win), MPI_ERR_TYPE,
+         "swap of doubles");
   MPI_Win_unlock(t, win);
   Expect(MPI_Win_unlock(t, win), MPI_ERR_RMA_SYNC, "unlocked twice");
   Expect(MPI_Win_complete(win), MPI_ERR_RMA_SYNC, "complete");
@@ -196,7 +203,8 @@ static void Errors(void) {
   MPI_Win_free(&win);
 }
 
-static void Refusal(const char* what, const char* key, const char* value, MPI_Aint bytes, int unit, int expected) {
+static void Refusal(const char* what, const char* key, const char* value, MPI_Aint bytes, int unit,
+                    int expected) {
   MPI_Info info = Info("deep_mem_kind", "deep_nam_persistent", key, value);
   MPI_Win win;
   void* base;
@@ -227,7 +235,8 @@ static void Locks(void) {
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
     MPI_Barrier(MPI_COMM_WORLD);
     char* large = calloc(1, 4 << 20);
-    for (int i = 1; i < size; ++i) MPI_Recv(large, 4 << 20, MPI_BYTE, i, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 1; i < size; ++i)
+      MPI_Recv(large, 4 << 20, MPI_BYTE, i, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     free(large);
     MPI_Win_unlock(0, win);
   } else {
@@ -416,22 +425,38 @@ static int Is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 static void Run(int argc, char** argv) {
   const char* command = argc > 1 ? argv[1] : "";
   const char* first = argc > 2 ? argv[2] : "";
-  if (Is(command, "create")) Create(first, argc > 3 ? argv[3] : NULL);
-  else if (Is(command, "attach")) Attach(first, argc > 3 ? atoi(argv[3]) : 0);
-  else if (Is(command, "delete")) Delete(first);
-  else if (Is(command, "refused")) Refused(first);
-  else if (Is(command, "errors")) Errors();
-  else if (Is(command, "too-big")) Refusal("too big", NULL, NULL, (MPI_Aint)1 << 50, 1, MPI_ERR_NO_MEM);
-  else if (Is(command, "taken")) Refusal("taken", "msa_win_name", first, 64, 1, MPI_ERR_INFO_VALUE);
-  else if (Is(command, "bad-unit")) Refusal("bad unit", NULL, NULL, 64, rank == size - 1 ? 0 : 1, MPI_ERR_DISP);
-  else if (Is(command, "locks")) Locks();
-  else if (Is(command, "active")) Active();
-  else if (Is(command, "count")) Count(atoi(first));
-  else if (Is(command, "requests")) Requests();
-  else if (Is(command, "overlap")) Overlap(atol(first));
-  else if (Is(command, "ordinary")) Ordinary();
-  else if (Is(command, "many")) Many();
-  else printf("no command '%s'\n", command), bad = 1;
+  if (Is(command, "create"))
+    Create(first, argc > 3 ? argv[3] : NULL);
+  else if (Is(command, "attach"))
+    Attach(first, argc > 3 ? atoi(argv[3]) : 0);
+  else if (Is(command, "delete"))
+    Delete(first);
+  else if (Is(command, "refused"))
+    Refused(first);
+  else if (Is(command, "errors"))
+    Errors();
+  else if (Is(command, "too-big"))
+    Refusal("too big", NULL, NULL, (MPI_Aint)1 << 50, 1, MPI_ERR_NO_MEM);
+  else if (Is(command, "taken"))
+    Refusal("taken", "msa_win_name", first, 64, 1, MPI_ERR_INFO_VALUE);
+  else if (Is(command, "bad-unit"))
+    Refusal("bad unit", NULL, NULL, 64, rank == size - 1 ? 0 : 1, MPI_ERR_DISP);
+  else if (Is(command, "locks"))
+    Locks();
+  else if (Is(command, "active"))
+    Active();
+  else if (Is(command, "count"))
+    Count(atoi(first));
+  else if (Is(command, "requests"))
+    Requests();
+  else if (Is(command, "overlap"))
+    Overlap(atol(first));
+  else if (Is(command, "ordinary"))
+    Ordinary();
+  else if (Is(command, "many"))
+    Many();
+  else
+    printf("no command '%s'\n", command), bad = 1;
 }
 
 int main(int argc, char** argv) {

@@ -1,0 +1,155 @@
+// Windows in network attached memory as programs of both MPIs have them, with real daemons, mapped and over
+// the fabric.
+#include "shared_cluster.h"
+
+namespace msa::e2e {
+namespace {
+
+struct Way {
+  std::string prefix;  // of the programs: of Open MPI or of MPICH
+  std::string transport;
+};
+
+class NamWindows : public SharedCluster, public testing::WithParamInterface<Way> {
+ protected:
+  // `ranks` tasks of a program; what they print.
+  static Outcome Tasks(int ranks, std::vector<std::string> program, std::vector<std::string> options = {}) {
+    // Open MPI 4.1.4: its own windows over vader crash (osc/rdma), those of shared memory do not.
+    std::vector<std::string> arguments = {"run", "-n", std::to_string(ranks), "--nam", "64M"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    arguments.insert(arguments.end(),
+                     {"env", "OMPI_MCA_osc=sm", "MSA_NAM_TRANSPORT=" + GetParam().transport});
+    arguments.insert(arguments.end(), program.begin(), program.end());
+    return Run(std::move(arguments), 120s);
+  }
+  static Outcome Window(int ranks, std::vector<std::string> words) {
+    words.insert(words.begin(), ProgramPath(GetParam().prefix + "nam_window"));
+    return Tasks(ranks, std::move(words));
+  }
+  static void Claim(int ranks, std::vector<std::string> words) {
+    const Outcome outcome = Window(ranks, words);
+    EXPECT_EQ(outcome.code, 0) << outcome.Text();
+    EXPECT_THAT(outcome.out, HasSubstr("ok " + words[0])) << outcome.Text();
+  }
+  static std::string PortOf(const Outcome& outcome) {
+    for (const std::string& line : Lines(outcome.out))
+      if (line.starts_with("port ")) return line.substr(5);
+    ADD_FAILURE() << "no port: " << outcome.Text();
+    return "";
+  }
+  static std::string Name(const std::string& what) {
+    return what + "." + GetParam().prefix + "x." + GetParam().transport;
+  }
+};
+
+TEST_P(NamWindows, APersistentWindowIsReadByJobsOfOtherSizesUntilItIsDeleted) {
+  const Outcome created = Window(3, {"create", Name("kept")});
+  ASSERT_EQ(created.code, 0) << created.Text();
+  EXPECT_THAT(created.out, HasSubstr(GetParam().transport == "fabric" ? "base null" : "base mapped"));
+  const std::string port = PortOf(created);
+  Claim(2, {"attach", port, "3"});
+  Claim(4, {"attach", port, "3"});
+  Claim(1, {"attach", Name("kept"), "3"});
+  Claim(2, {"taken", Name("kept")});
+  Claim(2, {"delete", port});
+  const Outcome refused = Window(2, {"refused", port});
+  EXPECT_EQ(refused.code, 0) << refused.Text();
+  EXPECT_THAT(refused.out, HasSubstr("error connect: MPI_ERR_PORT: "));
+}
+
+TEST_P(NamWindows, ErrorsTellTheirNumbersAndTouchNothing) {
+  const Outcome outcome = Window(2, {"errors"});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out,
+              HasSubstr("displacement 512 * 8 bytes and 8 bytes from there leave segment 1, which "
+                        "has 4096 bytes"));
+  Claim(3, {"bad-unit"});
+}
+
+TEST_P(NamWindows, AnAllotmentThatIsTooSmallIsNoMemoryAtAllRanks) {
+  const Outcome outcome = Window(2, {"too-big"});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, HasSubstr("error too big: MPI_ERR_NO_MEM: "));
+}
+
+TEST_P(NamWindows, ExclusiveLocksLoseNoUpdateAndDriveMessagesWhileTheyWait) { Claim(3, {"locks"}); }
+
+TEST_P(NamWindows, FencesAndPostStartCompleteWaitOrderAccesses) { Claim(3, {"active"}); }
+
+TEST_P(NamWindows, ContendedFetchAndOpGivesEachNumberOnce) { Claim(4, {"count", "2000"}); }
+
+TEST_P(NamWindows, RequestsCompleteUnderTheWaitAndTestFamilies) { Claim(2, {"requests"}); }
+
+TEST_P(NamWindows, WindowsOfTheMpiItselfAreLeftAlone) { Claim(2, {"ordinary"}); }
+
+TEST_P(NamWindows, ManyWindowsLiveSideBySide) { Claim(2, {"many"}); }
+
+TEST_P(NamWindows, RandomOperationsEqualThoseOnTheMpisOwnWindow) {
+  for (const char* seed : {"11", "12"}) {
+    const Outcome outcome = Tasks(3, {ProgramPath(GetParam().prefix + "nam_differential"), seed, "400"});
+    EXPECT_EQ(outcome.code, 0) << outcome.Text();
+    EXPECT_THAT(outcome.out, HasSubstr("equal: 3 ranks, 400 operations each"));
+  }
+}
+
+TEST_P(NamWindows, FortranProgramsHaveThemThroughEachBinding) {
+  for (const char* binding : {"mpifh", "usempi", "f08"}) {
+    const Outcome outcome = Tasks(2, {ProgramPath(GetParam().prefix + "nam_window_" + binding)});
+    EXPECT_EQ(outcome.code, 0) << outcome.Text();
+    EXPECT_THAT(outcome.out, HasSubstr("segments 2, sizes ok")) << binding << outcome.Text();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, NamWindows,
+                         testing::Values(Way{"", "local"}, Way{"", "fabric"}, Way{"mpich_", "local"},
+                                         Way{"mpich_", "fabric"}),
+                         [](const auto& info) {
+                           return (info.param.prefix.empty() ? "OpenMpi_" : "Mpich_") + info.param.transport;
+                         });
+
+class NamWindowsOnce : public SharedCluster {};
+
+TEST_F(NamWindowsOnce, RputOverTheFabricOverlapsWithComputing) {
+  for (const char* program : {"nam_window", "mpich_nam_window"}) {
+    const Outcome outcome = Run({"run", "-n", "1", "--nam", "256M", "env", "MSA_NAM_TRANSPORT=fabric",
+                                 ProgramPath(program), "overlap", "100000000"},
+                                120s);
+    ASSERT_EQ(outcome.code, 0) << outcome.Text();
+    const auto at = outcome.out.find("rounds of computing: ");
+    ASSERT_NE(at, std::string::npos) << outcome.Text();
+    // Done at once it would be 1: 100 MB take many rounds.
+    EXPECT_GT(std::stol(outcome.out.substr(at + 21)), 10) << program;
+  }
+}
+
+TEST_F(NamWindowsOnce, AWindowOfOneMpiIsReadByTheOther) {
+  const Outcome created =
+      Run({"run", "-n", "3", "--nam", "1M", ProgramPath("nam_window"), "create", "across"});
+  ASSERT_EQ(created.code, 0) << created.Text();
+  const Outcome read = Run({"run", "-n", "2", ProgramPath("mpich_nam_window"), "attach", "across", "3"});
+  EXPECT_EQ(read.code, 0) << read.Text();
+  const Outcome deleted = Run({"run", "-n", "1", ProgramPath("mpich_nam_window"), "delete", "across"});
+  EXPECT_EQ(deleted.code, 0) << deleted.Text();
+}
+
+TEST_F(NamWindowsOnce, PythonProgramsHaveThem) {
+  const std::string example = MSA_EXAMPLES "/nam_window.py";
+  const Outcome created = Run({"run", "-n", "2", "--nam", "1M", "/usr/bin/python3", example});
+  ASSERT_EQ(created.code, 0) << created.Text();
+  const std::string port = Lines(created.out).at(0).substr(5);
+  const Outcome read = Run({"run", "-n", "3", "/usr/bin/python3", example, port, "delete"});
+  EXPECT_EQ(read.code, 0) << read.Text();
+  EXPECT_THAT(read.out, HasSubstr("python: 2 segments of [800, 800], sum 100"));
+}
+
+TEST_F(NamWindowsOnce, TheExamplesLeaveAndReadData) {
+  const Outcome created = Run({"run", "-n", "4", "--nam", "1M", ProgramPath("nam_window_create"), "example"});
+  ASSERT_EQ(created.code, 0) << created.Text();
+  const std::string port = Lines(created.out).at(0).substr(5);
+  const Outcome read = Run({"run", "-n", "2", ProgramPath("nam_window_attach"), port, "delete"});
+  EXPECT_EQ(read.code, 0) << read.Text();
+  EXPECT_EQ(read.out, "4 segments, sum 7998.000, read by 2 processes\n");
+}
+
+}  // namespace
+}  // namespace msa::e2e
