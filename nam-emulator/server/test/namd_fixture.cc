@@ -55,7 +55,7 @@ void NamdTest::StartNamd(Start start) {
     spec.argv = {"/usr/bin/prlimit", "--fsize=" + std::to_string(start.file_size_limit)};
   for (const std::string& word :
        {std::string(MSA_TEST_NAMD), std::string("--name"), std::string("nam0"), std::string("--dir"), dir_,
-        std::string("--topology"), dir_ + "/topology.toml", std::string("--fabric"), std::string("none")})
+        std::string("--topology"), dir_ + "/topology.toml", std::string("--fabric"), start.fabric})
     spec.argv.push_back(word);
   spec.argv.insert(spec.argv.end(), start.options.begin(), start.options.end());
   spec.env = start.env;

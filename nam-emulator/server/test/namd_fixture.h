@@ -29,6 +29,7 @@ class NamdTest : public ::testing::Test {
     std::vector<std::string> options = {};
     std::vector<std::string> env = {};  // "MSA_FAULT=..."
     std::uint64_t file_size_limit = 0;  // RLIMIT_FSIZE in bytes; 0: none
+    std::string fabric = "none";
   };
   void StartNamd(Start start);
   void StartNamd() { StartNamd(Start{}); }
