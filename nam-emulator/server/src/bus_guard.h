@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 
 #include "msa/base/status.h"
@@ -9,7 +11,8 @@ namespace msa::namd {
 
 // Whoever may write an extent can truncate its file, and then namd's next touch of the mapping is a SIGBUS,
 // on whichever thread it happens. Within a guarded mapping the handler puts an anonymous page in the hole,
-// marks the mapping damaged and lets the thread go on; any other SIGBUS ends the process as usual.
+// marks the mapping damaged and lets the thread go on; so it does in other shared mappings of the same file,
+// which the fabric makes. Any other SIGBUS ends the process as usual.
 //
 // One for the process. All calls may come from any thread; slots are never given back to the system, so that
 // the handler can look at them without a lock.
@@ -22,8 +25,13 @@ class BusGuard {
   static void Acknowledge();
 
   BusGuard() = default;
-  // `page` is the page size of the mapping, a power of two.
-  BusGuard(void* base, std::size_t bytes, std::size_t page);
+  struct Range {
+    void* base = nullptr;
+    std::size_t bytes = 0;
+    std::size_t page = 0;  // its page size, a power of two
+    ino_t inode = 0;       // of its file
+  };
+  explicit BusGuard(const Range& range);
   BusGuard(BusGuard&& other) noexcept;
   BusGuard& operator=(BusGuard&& other) noexcept;
   ~BusGuard();

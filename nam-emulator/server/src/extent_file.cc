@@ -130,7 +130,9 @@ Status ExtentFile::Map(std::size_t page) {
   void* const base = ::mmap(nullptr, file_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
   if (base == MAP_FAILED) return ErrnoError(errno, fmt::format("map extent of {} bytes", file_bytes_));
   base_ = static_cast<std::byte*>(base);
-  guard_ = BusGuard(base, file_bytes_, page);
+  struct stat st {};
+  if (::fstat(fd_.get(), &st) != 0) return ErrnoError(errno, "look at an extent");
+  guard_ = BusGuard({base, file_bytes_, page, st.st_ino});
   return Status::Ok();
 }
 

@@ -34,7 +34,8 @@ Result<std::unique_ptr<nam::FabricServer>> StartFabric(const FabricChoice& choic
     server = start(options);
   }
   if (!server.ok()) {
-    if (!choice.provider.empty()) return server.status().WithContext("fabric provider '" + choice.provider + "'");
+    if (!choice.provider.empty())
+      return server.status().WithContext("fabric provider '" + choice.provider + "'");
     spdlog::warn("no fabric: {}; only processes on this host reach the memory", server.status().message());
     return std::unique_ptr<nam::FabricServer>();
   }

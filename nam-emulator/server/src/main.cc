@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <memory>
 
@@ -22,6 +23,7 @@
 #include "msa/adapters/process/lock_file.h"
 #include "msa/adapters/process/standard_descriptors.h"
 
+#include "fabric_start.h"
 #include "nam_daemon.h"
 #include "options.h"
 
@@ -129,6 +131,33 @@ Status WatchSignals(EventLoop& loop, int fd) {
   });
 }
 
+// Between the fabric, which is started while the process has one thread, and the service, which comes later.
+class FabricRequests {
+ public:
+  wire::Frame Serve(const wire::Frame& request) {
+    if (Service* const service = service_.load(); service != nullptr)
+      return service->Serve({}, request).frame;
+    const wire::NamFailed failed{static_cast<std::uint8_t>(Code::kUnavailable),
+                                 "NAM daemon is starting; try again"};
+    return {wire::NamFailed::kType, 0, request.id, wire::Encode(failed)};
+  }
+  void ServeBy(Service& service) { service_ = &service; }
+
+ private:
+  std::atomic<Service*> service_ = nullptr;
+};
+
+Result<std::unique_ptr<nam::FabricServer>> StartFabric(const Options& options, const ExtentStore& store,
+                                                       FabricRequests& requests) {
+  const FabricChoice choice{options.fabric, options.fabric_host, options.fabric_port};
+  return StartFabric(choice, store, [&requests](nam::FabricServerOptions server) {
+    server.log = [](const std::string& text) { spdlog::warn("fabric: {}", text); };
+    return nam::FabricServer::Start(std::move(server), [&requests](const std::string&, wire::Frame request) {
+      return requests.Serve(request);
+    });
+  });
+}
+
 Status Run(Options& options) {
   MSA_RETURN_IF_ERROR(CompleteOptions(options));
   MSA_ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
@@ -147,15 +176,22 @@ Status Run(Options& options) {
       LockFile::Acquire(options.lock(), fmt::format("NAM daemon {} of '{}'", options.name, options.dir)));
   ::unlink(options.socket().c_str());  // a dead one's: the lock is ours
   MSA_ASSIGN_OR_RETURN(std::unique_ptr<ExtentStore> store, ExtentStore::Open(options.backing));
+  FabricRequests requests;
+  MSA_ASSIGN_OR_RETURN(std::unique_ptr<nam::FabricServer> fabric, StartFabric(options, *store, requests));
   MSA_ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> loop, EventLoop::Create());
   MSA_RETURN_IF_ERROR(WatchSignals(*loop, signals.get()));
   Status over;
   NamDaemon daemon(*loop, DaemonOptions(options, spec, over, *loop), std::move(store));
   MSA_RETURN_IF_ERROR(daemon.Load());
-  MSA_RETURN_IF_ERROR(daemon.Start());
-  MSA_RETURN_IF_ERROR(loop->Run());
+  daemon.UseFabric(fabric.get());
+  requests.ServeBy(daemon.service());
+  Status status = daemon.Start();
+  if (status.ok()) status = loop->Run();
+  // Keys first, then the thread that serves; the service last.
+  daemon.UseFabric(nullptr);
+  fabric.reset();
   ::unlink(options.socket().c_str());
-  return over;
+  return status.ok() ? over : status;
 }
 
 }  // namespace
