@@ -187,6 +187,7 @@ double CpuSeconds(pid_t pid) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  setvbuf(stdout, nullptr, _IOLBF, 0);
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 20;
   auto* turn = static_cast<volatile char*>(Shared());
   Target bare_target, msa_target;

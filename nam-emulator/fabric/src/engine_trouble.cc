@@ -34,6 +34,9 @@ void ListenProbe::Start(const std::string& address) {
   socket_.reset(socket(reinterpret_cast<const sockaddr*>(address.data())->sa_family,
                        SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_) return;
+  // Closed by a reset: see Server::DropEnded().
+  const linger at_once{1, 0};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   const auto* to = reinterpret_cast<const sockaddr*>(address.data());
   if (connect(socket_.get(), to, static_cast<socklen_t>(address.size())) == 0)
     answer_ = Answer::kThere;

@@ -10,6 +10,7 @@
 #include "fabric_fixture.h"
 #include "fragments.h"
 #include "port.h"
+#include "tcp_connections.h"
 
 namespace msa::nam {
 namespace {
@@ -201,6 +202,20 @@ TEST_F(FabricGarbage, ByPlainTcpLeavesTheServerAlone) {
     const std::string bytes = i % 4 == 0 ? "GET / HTTP/1.0\r\n\r\n" : Noise(1 + random() % 2000, random());
     if (i % 5 != 0) (void)!send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
+  ExpectService();
+}
+
+// libfabric keeps their sockets, which would keep the server from sleeping.
+TEST_F(FabricGarbage, ConnectionsThatEndWithoutAWordAreClosed) {
+  for (int i = 0; i < 5; ++i) {
+    const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(
+        connect(fd.get(), reinterpret_cast<const sockaddr*>(server_->address().data()), sizeof(sockaddr_in)),
+        0);
+  }
+  EXPECT_TRUE(Eventually(10s, "no socket is left of them", [&] {
+    return TcpConnections([&](const TcpConnection& c) { return c.ended; }).empty();
+  }));
   ExpectService();
 }
 
