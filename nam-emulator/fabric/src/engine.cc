@@ -1,7 +1,6 @@
 #include "engine.h"
 
 #include <pthread.h>
-#include <rdma/fi_rma.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -293,7 +292,9 @@ bool Engine::PostWork(Link& link, Work& work) {
 
 // libfabric takes nothing: its queue is full, and goes on when operations end; or it is connecting.
 void Engine::NoteBlocked(Link& link) {
-  if (link.in_flight == 0 && link.blocked == SteadyTime{}) link.blocked = SteadyNow();
+  if (link.in_flight > 0 || link.blocked != SteadyTime{}) return;
+  link.blocked = SteadyNow();
+  link.probe.Reset();
 }
 
 // ---------------------------------------------------------------------------------------- works and calls

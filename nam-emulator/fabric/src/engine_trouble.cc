@@ -22,18 +22,21 @@ using std::chrono::seconds;
 constexpr auto kAskAgain = milliseconds(200);
 // Connecting takes 1 to 25 ms; after this it is looked at whether anybody listens.
 constexpr auto kProbeAfter = milliseconds(1);
-constexpr auto kConnectLimit = seconds(5);
-constexpr auto kInquiryLimit = seconds(1);
+// For who listens and does not answer. Long, since 64 clients that begin at once on a loaded host took 6 s.
+constexpr auto kConnectLimit = seconds(30);
+constexpr auto kInquiryLimit = seconds(5);
 // A request is answered in 20 us. The server of one that waits this long is asked whether it is there.
 constexpr auto kSilence = milliseconds(20);
 
 }  // namespace
 
 void ListenProbe::Start(const std::string& address) {
-  started_ = true;
   socket_.reset(socket(reinterpret_cast<const sockaddr*>(address.data())->sa_family,
                        SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_) return;
+  // Closed by a reset: see Server::DropEnded().
+  const linger at_once{1, 0};
+  setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   const auto* to = reinterpret_cast<const sockaddr*>(address.data());
   if (connect(socket_.get(), to, static_cast<socklen_t>(address.size())) == 0)
     answer_ = Answer::kThere;
@@ -42,7 +45,12 @@ void ListenProbe::Start(const std::string& address) {
   if (answer_ != Answer::kPending) socket_.reset();
 }
 
-ListenProbe::Answer ListenProbe::Look() {
+ListenProbe::Answer ListenProbe::Look(const std::string& address, SteadyTime now) {
+  if (now - begun_ > kAskAgain) {
+    Reset();
+    begun_ = now;
+    Start(address);
+  }
   if (answer_ != Answer::kPending || !socket_) return answer_;
   pollfd fd{socket_.get(), POLLOUT, 0};
   if (poll(&fd, 1, 0) <= 0) return answer_;
@@ -75,8 +83,7 @@ void Engine::TickLink(Link& link, SteadyTime now) {
   const SteadyTime troubled = link.state != Link::State::kUp ? link.since : link.blocked;
   if ((connecting || link.state == Link::State::kSuspect || link.blocked != SteadyTime{}) &&
       port_.over_tcp()) {
-    if (!link.probe.started() && now - troubled >= kProbeAfter) link.probe.Start(link.address);
-    if (link.probe.started() && link.probe.Look() == ListenProbe::Answer::kRefused)
+    if (now - troubled >= kProbeAfter && link.probe.Look(link.address, now) == ListenProbe::Answer::kRefused)
       return Break(link, Error(Code::kUnavailable,
                                "nothing listens at the NAM daemon's fabric address (port {}); it "
                                "has stopped or was restarted",

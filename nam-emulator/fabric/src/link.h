@@ -70,13 +70,13 @@ struct Operation {
 class ListenProbe {
  public:
   enum class Answer { kPending, kThere, kRefused };
-  bool started() const noexcept { return started_; }
-  void Start(const std::string& address);
-  Answer Look();
+  // Asks again when the last answer is 200 ms old.
+  Answer Look(const std::string& address, SteadyTime now);
   void Reset() { *this = ListenProbe(); }
 
  private:
-  bool started_ = false;
+  void Start(const std::string& address);
+  SteadyTime begun_{};  // not yet, if 0
   Answer answer_ = Answer::kPending;
   UniqueFd socket_;
 };

@@ -4,8 +4,6 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <rdma/fi_rma.h>
-#include <sys/socket.h>
 
 #include <cstring>
 #include <set>

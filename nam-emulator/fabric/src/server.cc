@@ -27,6 +27,8 @@ constexpr auto kSpin = microseconds(50);
 constexpr auto kWatch = microseconds(20);
 // With answers that cannot be sent yet, which no event may announce (a connection that is being made).
 constexpr int kRetryMillis = 5;
+// After so long without sleep and without a message: transfers, or something that is wrong.
+constexpr auto kRestless = std::chrono::milliseconds(200);
 constexpr auto kPatience = seconds(5);
 constexpr std::uint32_t kSendsPerClient = 32;
 constexpr std::size_t kQueuedPerClient = 2 * kMaxMessageBytes;
@@ -97,9 +99,9 @@ void Server::Log(const std::string& line) const {
 
 void Server::Run() {
   BlockSignals();
-  SteadyTime active = SteadyNow();
+  SteadyTime active = SteadyNow(), rested = active;
   while (!stop_.load(std::memory_order_relaxed)) {
-    if (Poll()) active = SteadyNow();
+    if (Poll()) rested = active = SteadyNow();
     HandleArrivals();
     SendQueued();
     const auto idle = SteadyNow() - active;
@@ -109,9 +111,26 @@ void Server::Run() {
       if (poll(&watched, 1, 0) > 0) active = SteadyNow();
       continue;
     }
+    const SteadyTime tired = SteadyNow();
     Sleep();
     active = SteadyNow();
+    if (active - tired > std::chrono::milliseconds(1)) rested = active;
+    if (active - rested < kRestless) continue;
+    DropEnded();
+    rested = active;
   }
+}
+
+// libfabric 1.17 never closes a connection that ended before it said what it is (a port scan, a client killed
+// as it connects): its socket is readable for ever, and so the thread would never sleep again. When reading
+// fails it is closed. This thread has polled many times between two looks: nothing else is in that state for
+// so long.
+void Server::DropEnded() {
+  if (!port_.over_tcp()) return;
+  const std::set<ino_t> before =
+      std::exchange(ended_, TcpConnections([this](const TcpConnection& c) { return c.ended && IsOurs(c); }));
+  ResetTcpConnections(
+      [&](const TcpConnection& c) { return c.ended && before.count(c.inode) != 0 && IsOurs(c); });
 }
 
 // Whether anything came.

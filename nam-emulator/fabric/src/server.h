@@ -67,6 +67,7 @@ class Server final : public FabricServer {
   void Run();
   bool Poll();
   void Sleep();
+  void DropEnded();
   void OnCompletion(const fi_cq_msg_entry& entry, fi_addr_t source);
   void OnError();
   void OnSent(Send& send, const Status& status);
@@ -104,6 +105,7 @@ class Server final : public FabricServer {
   std::list<Client*> order_;   // the longest silent first
   std::set<Client*> waiting_;  // with a queue
   std::size_t queued_bytes_ = 0;
+  std::set<ino_t> ended_;  // connections, when it was last looked
   std::atomic<bool> stop_{false};
   std::thread thread_;
   Mutex dialed_mu_;

@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -36,6 +38,11 @@ std::optional<TcpConnection> Describe(int fd) {
       type != SOCK_STREAM || getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0)
     return std::nullopt;
   out.peer = Bytes(peer);
+  tcp_info state{};
+  socklen_t state_size = sizeof state;
+  int unread = 0;
+  out.ended = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &state, &state_size) == 0 &&
+              state.tcpi_state == TCP_CLOSE_WAIT && ioctl(fd, FIONREAD, &unread) == 0 && unread == 0;
   struct stat file {};
   if (fstat(fd, &file) != 0) return std::nullopt;
   out.inode = file.st_ino;
@@ -78,6 +85,12 @@ std::set<ino_t> TcpConnections(const TcpFilter& which) {
 
 void CutTcpConnections(const TcpFilter& which) {
   ForEach(which, [](int fd, const TcpConnection&) { shutdown(fd, SHUT_RDWR); });
+}
+
+void ResetTcpConnections(const TcpFilter& which) {
+  // Connecting to no address at all dissolves what there is (connect(2)).
+  const sockaddr nowhere{AF_UNSPEC, {}};
+  ForEach(which, [&](int fd, const TcpConnection&) { (void)!connect(fd, &nowhere, sizeof nowhere); });
 }
 
 std::uint16_t PortOf(const std::string& address) {

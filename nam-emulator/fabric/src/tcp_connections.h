@@ -15,6 +15,7 @@ struct TcpConnection {
   ino_t inode = 0;    // names the connection as long as it is open
   std::string local;  // as fi_getname writes it: a sockaddr_in or sockaddr_in6
   std::string peer;
+  bool ended = false;  // by the peer, and everything that it sent was read
 };
 
 // Any thread.
@@ -22,6 +23,9 @@ using TcpFilter = std::function<bool(const TcpConnection&)>;
 std::set<ino_t> TcpConnections(const TcpFilter& which);
 // Ends them as if the peer had: what goes on over them fails. The owner of the descriptors closes them.
 void CutTcpConnections(const TcpFilter& which);
+
+// Makes reading from them fail.
+void ResetTcpConnections(const TcpFilter& which);
 
 // Whether both are of the same host, whatever the port; of the same port, whatever the host.
 bool SameHost(const std::string& a, const std::string& b);
