@@ -63,7 +63,9 @@ static void FillBasics(void) {
 }
 
 static void SetElement(const struct basic* b, char* at, int small) {
-  const int v = small ? (Random(2) ? 1 : -1) : (int)Random(17) - 8;
+  // No factor makes a negative zero, of which MIN and MAX may take either.
+  const int is_real = b->ops == kArithmetic || b->ops == (kArithmetic | kOrder);
+  const int v = small ? (Random(2) || is_real ? 1 : -1) : (int)Random(17) - 8;
   memset(at, 0, (size_t)b->bytes);
   if (b->type == MPI_FLOAT)
     *(float*)at = (float)v;
