@@ -14,6 +14,7 @@
 struct operation {
   struct operation* next;
   struct msa_pending* pending;
+  struct msa_region* region;  // stays open until the request is gone, whatever becomes of the window
   MPI_Request request;
   int at;      // requests before it are complete
   int failed;  // a class
@@ -55,6 +56,7 @@ static int Query(void* state, MPI_Status* status) {
 static int Free(void* state) {
   struct operation* operation = state;
   msa_pending_free(operation->pending);
+  msa_region_drop(operation->region);
   free(operation);
   return MPI_SUCCESS;
 }
@@ -149,10 +151,13 @@ int msa_request_of(struct msa_window* window, struct msa_pending* pending, const
   if (operation != NULL) {
     operation->pending = pending;
     operation->call = call;
+    operation->region = window->region;
+    msa_region_hold(window->region);
     if (Start(operation) == MPI_SUCCESS) {
       *request = operation->request;
       return MPI_SUCCESS;
     }
+    msa_region_drop(window->region);
     free(operation);
   }
   // Another Open MPI than the one that is known: it is done before the call returns.

@@ -262,7 +262,9 @@ static void End(struct msa_window* window) {
 int msa_win_free(MPI_Win* win) {
   struct msa_window* window = win != NULL ? msa_window_of(*win) : NULL;
   if (window == NULL) return msa_host_calls()->real.Win_free(win);
-  int failed = msa_complete_pending(window, -1, "MPI_Win_free");
+  int failed = msa_complete_pending(window, -1, "MPI_Win_free"), found;
+  // Requests that were freed while they were pending are complete now: the MPI's progress lets go of them.
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, window->comm, &found, MPI_STATUS_IGNORE);
   msa_unlock_everything(window);
   PMPI_Barrier(window->comm);  // all have finished with it
   msa_window_remove(window);

@@ -63,7 +63,9 @@ static void FillBasics(void) {
 }
 
 static void SetElement(const struct basic* b, char* at, int small) {
-  const int v = small ? (Random(2) ? 1 : -1) : (int)Random(17) - 8;
+  // No factor makes a negative zero, of which MIN and MAX may take either.
+  const int is_real = b->ops == kArithmetic || b->ops == (kArithmetic | kOrder);
+  const int v = small ? (Random(2) || is_real ? 1 : -1) : (int)Random(17) - 8;
   memset(at, 0, (size_t)b->bytes);
   if (b->type == MPI_FLOAT)
     *(float*)at = (float)v;
@@ -261,11 +263,17 @@ static void Plan(struct step* s, int rank, int size) {
   }
 }
 
+// The gaps inside of pairs belong to nobody.
+static int IsGap(const struct basic* b, int byte) {
+  const int at = byte % b->bytes;
+  return (b->type == MPI_DOUBLE_INT && at >= 12) || (b->type == MPI_SHORT_INT && at >= 2 && at < 4);
+}
+
 static int Differs(const struct step* s, const char* a, const char* b, int rank, int round) {
   static const char* const kNames[] = {"put", "get", "accumulate", "get_accumulate", "fetch_and_op", "cas"};
-  if (memcmp(a, b, kField) == 0) return 0;
   int at = 0;
-  while (a[at] == b[at]) ++at;
+  while (at < kField && (a[at] == b[at] || IsGap(s->basic, at))) ++at;
+  if (at == kField) return 0;
   printf("differs: rank %d round %d %s of %d %s at target %d, byte %d: %d and %d\n", rank, round,
          kNames[s->what], s->elements, s->basic->name, s->target, at, a[at], b[at]);
   return 1;
@@ -283,7 +291,7 @@ static int CompareTarget(MPI_Win nam, MPI_Win own, int target, int bytes, int ra
   MPI_Win_unlock(target, own);
   int bad = 0;
   for (int i = 0; i < bytes && bad == 0; ++i) {
-    if (a[i] == b[i]) continue;
+    if (a[i] == b[i] || IsGap(&basics[i / kField % basic_count], i % kField)) continue;
     bad = 1;
     printf("differs: rank %d sees byte %d of target %d, rank %d's %s: %d and %d\n", rank, i, target,
            i / kField / basic_count, basics[i / kField % basic_count].name, a[i], b[i]);
