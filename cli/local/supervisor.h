@@ -32,8 +32,9 @@ class Supervisor {
     std::string log_directory;  // <name>.log of each daemon
     Millis first_backoff{50};
     Millis last_backoff{5000};
-    Millis steady_after{2000};  // up for so long: it does not fail at its start, the next back-off is the first
-    Millis stop_limit{10'000};    // per phase, then SIGKILL
+    Millis steady_after{
+        2000};  // up for so long: it does not fail at its start, the next back-off is the first
+    Millis stop_limit{10'000};  // per phase, then SIGKILL
   };
   Supervisor(EventLoop& loop, Options options, std::vector<DaemonSpec> daemons,
              std::function<void(const std::string&)> log);

@@ -1,9 +1,11 @@
-// What libmsanam costs on mapped memory, against what the bare machine does with the same memory. One process in a job, or
-// on a NAM node's host.
+// What libmsanam costs on mapped memory, against what the bare machine does with the same memory. One process
+// in a job, or on a NAM node's host.
 //
-//   nam_local ROUNDS            prints lines "ROW UNIT MSA OTHER", medians of ROUNDS interleaved rounds; OTHER is 0 where
+//   nam_local ROUNDS            prints lines "ROW UNIT MSA OTHER", medians of ROUNDS interleaved rounds;
+//   OTHER is 0 where
 //                               there is nothing to compare with
-//   nam_local restart PID       kills namd (PID) and prints "restart ms X": until a region is open again and was read
+//   nam_local restart PID       kills namd (PID) and prints "restart ms X": until a region is open again and
+//   was read
 #include <msa_nam.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -83,7 +85,8 @@ static double Time(Work work, struct Place* place, int times) {
   return (NowMicros() - begin) / times;
 }
 
-static void Row(const char* name, struct Place* place, uint64_t bytes, int times, int rounds, Work msa, Work other) {
+static void Row(const char* name, struct Place* place, uint64_t bytes, int times, int rounds, Work msa,
+                Work other) {
   static double mine[kMaxRounds], theirs[kMaxRounds];
   place->bytes = bytes;
   Time(msa, place, times);

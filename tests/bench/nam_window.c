@@ -1,5 +1,5 @@
-// One-sided operations on a window in network attached memory and on the MPI's own window, in one program, interleaved:
-// rank 0 works on the part of rank 1. Two ranks.
+// One-sided operations on a window in network attached memory and on the MPI's own window, in one program,
+// interleaved: rank 0 works on the part of rank 1. Two ranks.
 //
 //   nam_window ROUNDS    prints lines "ROW us NAM OWN", medians over ROUNDS rounds
 #include <mpi.h>

@@ -40,6 +40,7 @@ class NamFaults : public SharedCluster {
       const Millis wait(random() % 2 == 0 ? random() % 400 : 2000 + random() % 600);
       EXPECT_FALSE(clients[0]->ReadUntilText("never written", wait));
       const std::string& daemon = daemons[random() % daemons.size()];
+      ASSERT_TRUE(Eventually(10s, daemon + " runs", [&] { return cluster_->Daemon(daemon) != 0; }));
       const Status killed = cluster_->KillDaemon(daemon);
       ASSERT_TRUE(killed.ok()) << killed.message();
     }

@@ -243,11 +243,12 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
 
   Status TakeNamds(const NodeSession& session, const wire::Frame& frame) {
     MSA_ASSIGN_OR_RETURN(NamdMessage message, DecodeNamdMessage(frame.type, frame.payload));
-    const bool asks = std::holds_alternative<wire::NamFromLocal>(message);
-    edge_.shell.Handle(event::FromNamd{.node = session.node,
-                                       .session = session.id,
-                                       .message = std::move(message),
-                                       .random = asks ? RandomUuid() : RegionUuid{}});
+    event::FromNamd event{.node = session.node, .session = session.id, .message = std::move(message)};
+    if (const auto* asks = std::get_if<wire::NamFromLocal>(&event.message)) {
+      event.random = RandomUuid();
+      event.user_name = edge_.users.Of(asks->uid);
+    }
+    edge_.shell.Handle(std::move(event));
     return Status::Ok();
   }
 

@@ -176,6 +176,10 @@ Status Extent::CheckSameFile(int file) const {
 }
 
 Status Extent::AttachAgain(SteadyTime deadline) {
+  // Outside a job a lease is held by a connection to a namd, which may have gone with it: taken over, or it
+  // ends.
+  const bool may_be_orphan = lease_->origin() == Lease::Origin::kController && lease_->terms().job.value == 0;
+  if (may_be_orphan) MSA_RETURN_IF_ERROR(lease_->Refresh(deadline));
   for (bool refreshed = false;; refreshed = true) {
     auto socket = FrameSocket::Connect(lease_->Place(index_).socket, deadline);
     if (!socket.ok()) return Status(Code::kUnavailable, socket.status().message());

@@ -163,4 +163,11 @@ void LocalClients::OnRelayDrained() {
   }
 }
 
+std::vector<std::uint64_t> LocalClients::Connections() const {
+  std::vector<std::uint64_t> open;
+  open.reserve(clients_.size());
+  for (const auto& [connection, client] : clients_) open.push_back(connection);
+  return open;
+}
+
 }  // namespace msa::namd

@@ -40,6 +40,8 @@ class LocalClients {
   // The session with the controller is over: what was asked in it is answered with kUnavailable.
   void OnSessionLost();
   void OnRelayDrained();
+  // Those that are open.
+  std::vector<std::uint64_t> Connections() const;
 
  private:
   struct Client {

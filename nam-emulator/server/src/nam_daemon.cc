@@ -108,6 +108,7 @@ wire::NamdHello NamDaemon::Hello() const {
     hello.fabric_address = fabric_->address();
   }
   hello.pid = static_cast<std::uint32_t>(::getpid());
+  hello.connections = clients_->Connections();
   return hello;
 }
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char* const msa_keys[kMsaKeys] = {"arch", "soft",      "host",    "wdir",     "path",
-                                        "file", "msa_nodes", "msa_ppn", "msa_wait", "msa_time", "msa_nam"};
+const char* const msa_keys[kMsaKeys] = {"arch",      "soft",    "host",     "wdir",     "path",   "file",
+                                        "msa_nodes", "msa_ppn", "msa_wait", "msa_time", "msa_nam"};
 
 // --------------------------------------------------------------------------------------------- writing
 

@@ -1,10 +1,12 @@
-// Works on regions of network attached memory while daemons are killed, and keeps book of what was acknowledged.
+// Works on regions of network attached memory while daemons are killed, and keeps book of what was
+// acknowledged.
 //
 //   nam_load PREFIX STOP_FILE SEED [TIMEOUT_MS]
 //
-// Until STOP_FILE exists: creates, puts, gets, counts, reopens and deletes regions PREFIX-0, PREFIX-1, ... Then compares each
-// region with the book. What was acknowledged must be there, what failed may or may not. Prints one line, "ok regions=N
-// puts=N adds=N unknown=N failed=N slowest_ms=N", code 0; or a line for each fault, code 1.
+// Until STOP_FILE exists: creates, puts, gets, counts, reopens and deletes regions PREFIX-0, PREFIX-1, ...
+// Then compares each region with the book. What was acknowledged must be there, what failed may or may not.
+// Prints one line, "ok regions=N puts=N adds=N unknown=N failed=N slowest_ms=N", code 0; or a line for each
+// fault, code 1.
 #include <msa_nam.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +123,8 @@ static void Put(struct Region* region) {
   if (slot->maybe_count == kMaybe) return;
   const int64_t value = (int64_t)(Random() >> 1);
   Begin();
-  const int error = End(region, "put", msa_nam_put(region->handle, 0, (uint64_t)(slot - region->slots) * 8, &value, 8));
+  const int error =
+      End(region, "put", msa_nam_put(region->handle, 0, (uint64_t)(slot - region->slots) * 8, &value, 8));
   if (error == MSA_NAM_OK) {
     slot->acked = value;
     slot->maybe_count = 0;
@@ -139,8 +142,8 @@ static void Add(struct Region* region) {
   const int error = End(region, "fetch_add", msa_nam_fetch_add(region->handle, 0, kCounter * 8, 1, &before));
   if (error == MSA_NAM_OK) {
     if (before < region->adds || before > region->adds + region->unknown) {
-      printf("%s: fetch_add gave %lld, %lld were counted and %lld are unknown\n", region->name, (long long)before,
-             (long long)region->adds, (long long)region->unknown);
+      printf("%s: fetch_add gave %lld, %lld were counted and %lld are unknown\n", region->name,
+             (long long)before, (long long)region->adds, (long long)region->unknown);
       ++faults;
     }
     ++region->adds;
@@ -158,7 +161,8 @@ static void CheckSlot(struct Region* region, int index, int64_t found) {
   int known = found == slot->acked;
   for (int i = 0; i < slot->maybe_count; ++i) known |= found == slot->maybe[i];
   if (known) return;
-  printf("%s: slot %d holds %lld, %lld was acknowledged\n", region->name, index, (long long)found, (long long)slot->acked);
+  printf("%s: slot %d holds %lld, %lld was acknowledged\n", region->name, index, (long long)found,
+         (long long)slot->acked);
   ++faults;
 }
 
@@ -172,8 +176,8 @@ static void Check(struct Region* region) {
   }
   for (int i = 0; i < kSlots; ++i) CheckSlot(region, i, found[i]);
   if (found[kCounter] < region->adds || found[kCounter] > region->adds + region->unknown) {
-    printf("%s: the counter holds %lld, %lld were counted and %lld are unknown\n", region->name, (long long)found[kCounter],
-           (long long)region->adds, (long long)region->unknown);
+    printf("%s: the counter holds %lld, %lld were counted and %lld are unknown\n", region->name,
+           (long long)found[kCounter], (long long)region->adds, (long long)region->unknown);
     ++faults;
   }
 }
@@ -245,7 +249,7 @@ int main(int argc, char** argv) {
   while (access(argv[2], F_OK) != 0) Step(argv[1]);
   for (int i = 0; i < kRegions; ++i) Verify(&regions[i]);
   if (faults != 0) return 1;
-  printf("ok regions=%ld puts=%ld adds=%ld unknown=%ld failed=%ld slowest_ms=%.0f\n", verified, puts_done, adds_done,
-         unknown_done, failed, slowest);
+  printf("ok regions=%ld puts=%ld adds=%ld unknown=%ld failed=%ld slowest_ms=%.0f\n", verified, puts_done,
+         adds_done, unknown_done, failed, slowest);
   return 0;
 }

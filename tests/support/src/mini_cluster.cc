@@ -169,9 +169,10 @@ pid_t MiniCluster::Daemon(const std::string& name) const {
   if (name == "supervisor") return std::atoi(ReadFile(dir_ + "/supervisor.lock").c_str());
   for (const ProcessEntry& process : Processes()) {
     if (name == "controller" && IsProgram(process, "msa-controllerd")) return process.pid;
-    if (name.starts_with("noded-") && IsProgram(process, "msa-noded") &&
-        process.command.find("--name " + name.substr(6) + " ") != std::string::npos)
-      return process.pid;
+    for (const std::string kind : {"noded", "namd"})
+      if (name.starts_with(kind + "-") && IsProgram(process, "msa-" + kind) &&
+          process.command.find("--name " + name.substr(kind.size() + 1) + " ") != std::string::npos)
+        return process.pid;
   }
   return 0;
 }

@@ -331,7 +331,8 @@ class Controller::Impl {
   NamBook nam;
   std::map<std::uint64_t, NamOrigin> nam_asks;
   std::uint64_t last_nam_ask = 0;
-  RegionUuid nam_random;  // of the event that is being handled
+  RegionUuid nam_random;                  // of the event that is being handled
+  std::vector<std::uint32_t> nam_groups;  // likewise
   // Processes that have asked through a node's job daemon, by job and node: they go with it.
   std::map<std::pair<JobId, std::string>, std::set<NamClientId>> nam_clients;
 };

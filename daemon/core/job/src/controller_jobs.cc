@@ -232,6 +232,7 @@ void Controller::Impl::Handle(event::FromJobd& e) {
   }
   if (const wire::Member* member = job->record.MemberOn(e.node)) job->missing.erase(member->index);
   nam_random = e.random;
+  nam_groups = std::move(e.groups);
   std::visit([&](auto& message) { OnMessage(*job, e.node, message); }, e.message);
 }
 

@@ -155,6 +155,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string& node, wire::NamFro
   NamCaller caller;
   caller.user = record.user;
   caller.user_name = record.user_name;
+  if (nam_groups.size() <= kMaxGroups) caller.groups = std::move(nam_groups);
   caller.who = std::move(m.who);
   caller.holder.job = record.id;
   caller.holder.client = m.client;

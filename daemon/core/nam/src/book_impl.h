@@ -25,6 +25,9 @@ inline constexpr std::uint64_t kMaxNamBytes = std::uint64_t{1} << 56;
 inline constexpr std::size_t kMaxNamLeases = 4096;
 inline constexpr std::size_t kMaxNamRegions = 16384;
 inline constexpr Millis kNamRequestTime{30000};
+// Processes ask a restarted namd again within a second; one that is stopped for longer opens its regions
+// anew.
+inline constexpr Millis kNamOrphanTime{10000};
 // A removal that is not over by then goes on without its caller: somebody still maps the memory.
 inline constexpr Millis kNamRemovalTime{2000};
 // A namd that could not free an extent is asked again.
@@ -209,6 +212,9 @@ class NamBook::Impl {
   void ListRegion(Region& region, std::size_t node, wire::NamdWelcome& welcome) const;
   void Reconcile(std::size_t node);
   void ReconcileRegion(Region& region, std::size_t node);
+  void EndOrphans(const std::function<bool(Instant)>& over);
+  // The lease passes to the caller if its holder is an orphan.
+  void TakeOver(LeaseRecord& lease, const NamCaller& caller);
   void DropConnections(std::size_t node, const nam_event::NamdUp& e, std::uint32_t old_pid);
   void ForgetAsks(std::size_t node);
   bool Missing(const Region& region, std::size_t extent) const;
@@ -281,6 +287,8 @@ class NamBook::Impl {
       create_tokens;  // (uid, token), not of kRemoving
   std::map<LeaseId, LeaseRecord> leases;
   std::map<NamHolder, std::set<LeaseId>> held;
+  // Processes outside jobs whose namd was restarted: until when their leases wait for them.
+  std::map<NamHolder, Instant> orphans;
   std::map<std::pair<std::uint32_t, std::string>, LeaseId> lease_tokens;
   std::map<JobId, Job> jobs;
   std::map<std::uint32_t, User> users;

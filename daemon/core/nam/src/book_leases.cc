@@ -150,12 +150,37 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamRefresh& m) {
     return Answer(e.tag, Error(Code::kNotFound, "lease {} has ended; open the region again", m.lease));
   const Region& region = *Find(lease->region);
   if (Status status = CheckThere(region); !status.ok()) return Answer(e.tag, std::move(status));
+  TakeOver(leases.at(m.lease), e.caller);
   ReplyLease(e.tag, region, m.lease);
+}
+
+void NamBook::Impl::TakeOver(LeaseRecord& lease, const NamCaller& caller) {
+  if (lease.holder == caller.holder || !orphans.contains(lease.holder)) return;
+  const auto old = held.find(lease.holder);
+  old->second.erase(lease.id);
+  if (old->second.empty()) {
+    orphans.erase(old->first);
+    held.erase(old);
+  }
+  lease.holder = caller.holder;
+  held[lease.holder].insert(lease.id);
+  Emit(nam_effect::PutLease{lease});
+}
+
+void NamBook::Impl::EndOrphans(const std::function<bool(Instant)>& over) {
+  std::vector<NamHolder> late;
+  for (const auto& [holder, until] : orphans)
+    if (over(until)) late.push_back(holder);
+  for (const NamHolder& holder : late) {
+    orphans.erase(holder);
+    EndLeases(LeasesOf(holder), NamClientId());
+  }
 }
 
 void NamBook::Impl::Handle(nam_event::HolderGone& e) {
   DropWaiters([&](const NamCaller& caller) { return caller.holder == e.holder; },
               "the process that asked has gone");
+  orphans.erase(e.holder);
   EndLeases(LeasesOf(e.holder), e.holder.client);
 }
 

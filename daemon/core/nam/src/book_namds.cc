@@ -62,10 +62,11 @@ void NamBook::Impl::Handle(nam_event::NamdUp& e) {
   node.excused = std::max(node.excused, node.used);  // by extents of before
 }
 
-// Processes outside jobs that closed their connection while nobody could tell.
+// Processes outside jobs that closed their connection while nobody could tell. Those of a namd that may have
+// been restarted since have lost theirs with it and get the time to take their leases over (NamRefresh).
 void NamBook::Impl::DropConnections(std::size_t node, const nam_event::NamdUp& e, std::uint32_t old_pid) {
-  const bool restarted = old_pid != 0 && old_pid != e.hello.pid;
-  if (!restarted && !e.hello.connections) return;
+  const bool same = old_pid == e.hello.pid;
+  if (same && !e.hello.connections) return;
   const std::string& name = nodes[node].spec.name;
   const auto gone = [&](const NamHolder& holder) {
     if (holder.node != name) return false;
@@ -75,8 +76,13 @@ void NamBook::Impl::DropConnections(std::size_t node, const nam_event::NamdUp& e
   DropWaiters([&](const NamCaller& caller) { return gone(caller.holder); },
               "the process that asked has gone");
   std::set<LeaseId> over;
-  for (const auto& [holder, ids] : held)
-    if (gone(holder)) over.insert(ids.begin(), ids.end());
+  for (const auto& [holder, ids] : held) {
+    if (!gone(holder)) continue;
+    if (same)
+      over.insert(ids.begin(), ids.end());
+    else if (orphans.try_emplace(holder, now + kNamOrphanTime).second)
+      Wake(now + kNamOrphanTime);
+  }
   EndLeases(over, NamClientId());
 }
 
@@ -97,6 +103,7 @@ void NamBook::Impl::ListRegion(Region& region, std::size_t node, wire::NamdWelco
 
 void NamBook::Impl::Welcome(std::size_t index) {
   wire::NamdWelcome welcome;
+  welcome.newest = last_lease;
   for (const RegionUuid& uuid : nodes[index].regions) {
     Region& region = *Find(uuid);
     welcome.leases.insert(welcome.leases.end(), region.leases.begin(), region.leases.end());

@@ -348,11 +348,30 @@ TEST(NamNodes, ProcessesThatWentWhileNobodyCouldTellLoseTheirLeases) {
   h.Restart();
   h.namds["nam0"].connections = std::vector<std::uint64_t>{h.Bob().holder.connection};
   h.Up("nam0");
-  EXPECT_EQ(h.store.leases.size(), 1u);
-  h.namds["nam0"].connections.reset();
-  h.namds["nam0"].pid++;
+  h.Lose("nam0");
   h.Up("nam0");
-  EXPECT_EQ(h.store.leases.size(), 0u) << "a new namd knows no connection of the old one";
+  EXPECT_EQ(h.store.leases.size(), 1u) << "the same namd says which connections it has";
+}
+
+TEST(NamNodes, ProcessesOfARestartedNamdTakeTheirLeasesOverOrLoseThemAfterTenSeconds) {
+  Harness h;
+  wire::NamCreate lease_region = Shared("a", 0600);
+  lease_region.lifetime = NamLifetime::kLease;
+  const LeaseId kept = h.MustGrant(h.Ada(), lease_region).granted.lease;
+  h.MustGrant(h.Ada(), Shared("b", 0666));
+  h.MustGrant(h.Bob(), wire::NamOpen{"", "b"});
+  h.namds["nam0"].connections = std::vector<std::uint64_t>{};
+  h.namds["nam0"].pid++;
+  h.Lose("nam0");
+  h.Up("nam0");
+  NamCaller ada = h.Ada();
+  ada.holder.connection += 1000;
+  EXPECT_TRUE(h.Try(ada, wire::NamRefresh{kept}).ok());
+  h.now += Millis(10'001);
+  h.Tick();
+  ASSERT_EQ(h.store.leases.size(), 1u);
+  EXPECT_EQ(h.store.leases.begin()->second.holder, ada.holder);
+  EXPECT_EQ(h.List(h.Ada()).size(), 2u) << "the region that ends with its lease is there";
 }
 
 TEST(NamNodes, ANodeThatLeftTheTopologyLeavesItsRegionsAwayAndRemovable) {

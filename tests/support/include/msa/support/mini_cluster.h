@@ -68,8 +68,8 @@ class MiniCluster {
   // `-f json` of a listing, parsed; null if it failed.
   Json Query(std::vector<std::string> arguments) const;
 
-  // Daemons by what they are called in the logs: "controller", "supervisor", "noded-cn0"; 0 if it does not
-  // run.
+  // Daemons by what they are called in the logs: "controller", "supervisor", "noded-cn0", "namd-nam0"; 0 if
+  // it does not run.
   pid_t Daemon(const std::string& name) const;
   // Processes whose arguments or environment name this system's directory: daemons, tasks and what they
   // started.
