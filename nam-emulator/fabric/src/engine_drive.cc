@@ -11,9 +11,9 @@
 namespace msa::nam {
 namespace {
 
-// A small transfer takes 10 us, one of 64 KiB 25: who waits longer for anything to come waits for something
-// slow, and a processor may be needed by the server.
-constexpr auto kSpin = std::chrono::microseconds(100);
+// A small transfer takes 10 us, one of 64 KiB 25, one to a server that has to wake up 150: if the client
+// slept that soon, each would sleep whenever the other answers. Who waits longer waits for something slow.
+constexpr auto kSpin = std::chrono::microseconds(500);
 constexpr auto kTick = std::chrono::milliseconds(1);
 
 }  // namespace
