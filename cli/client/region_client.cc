@@ -1,5 +1,7 @@
 #include "client/region_client.h"
 
+#include <poll.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -8,6 +10,7 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
 
+#include "msa/base/clock.h"
 #include "msa/v1/nam.grpc.pb.h"
 
 #include "client/channel_internal.h"
@@ -62,6 +65,22 @@ wire::NamUsage FromProto(const v1::RegionUsageReply& in) {
     out.jobs.push_back({JobId(job.id()), Bytes(job.used()), Bytes(job.allotment())});
   out.reserved = Bytes(in.reserved());
   return out;
+}
+
+// Of a NAM node that is just being restarted, or whose controller is: it is there again in a second or two.
+constexpr Millis kPatience{4000};
+constexpr int kPauseMillis = 50;
+
+// Calls again while a NAM node is away and patience lasts.
+template <class Call>
+auto Patiently(Call call) {
+  for (const SteadyTime end = SteadyNow() + kPatience;;) {
+    auto result = call();
+    const bool away = result.status().code() == Code::kUnavailable &&
+                      result.status().message().find("away") != std::string::npos;
+    if (!away || SteadyNow() >= end) return result;
+    ::poll(nullptr, 0, kPauseMillis);
+  }
 }
 
 }  // namespace
@@ -199,18 +218,21 @@ Result<wire::NamRegionInfo> RegionClient::Create(const wire::NamCreate& in) {
     out.set_disp_unit(segment.disp_unit);
   }
   for (const std::string& node : in.nodes) request.add_nodes(node);
-  MSA_ASSIGN_OR_RETURN(const auto reply, impl_->Call<v1::CreateRegionReply>(&Stub::Create, request));
-  return FromProto(reply.region());
+  const auto reply = Patiently([&] { return impl_->Call<v1::CreateRegionReply>(&Stub::Create, request); });
+  if (!reply.ok()) return reply.status();
+  return FromProto(reply->region());
 }
 
 Result<std::unique_ptr<OpenedRegion>> RegionClient::Open(const std::string& region, NamRights rights) {
   v1::OpenRegionRequest request;
   request.set_region(region);
   request.set_rights(static_cast<std::uint32_t>(rights));
-  auto stream = std::make_shared<OpenedRegion::Stream>(impl_->stub());
-  stream->Start(request);
-  MSA_RETURN_IF_ERROR(stream->WaitForLease(impl_->timeout()));
-  return std::unique_ptr<OpenedRegion>(new OpenedRegion(std::move(stream)));
+  return Patiently([&]() -> Result<std::unique_ptr<OpenedRegion>> {
+    auto stream = std::make_shared<OpenedRegion::Stream>(impl_->stub());
+    stream->Start(request);
+    MSA_RETURN_IF_ERROR(stream->WaitForLease(impl_->timeout()));
+    return std::unique_ptr<OpenedRegion>(new OpenedRegion(std::move(stream)));
+  });
 }
 
 Result<std::vector<wire::NamRegionInfo>> RegionClient::List(const wire::NamList& in) {

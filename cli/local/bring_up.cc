@@ -18,6 +18,7 @@
 #include "msa/topology/suggest.h"
 
 #include "client/endpoint.h"
+#include "client/region_client.h"
 #include "client/system_client.h"
 #include "local/daemon_table.h"
 #include "local/supervisor.h"
@@ -136,13 +137,33 @@ std::vector<std::string> MissingNodes(const Endpoint& endpoint, const SystemTopo
   return NodeNames(topology);
 }
 
+// NAM nodes whose namd has not said hello yet; asked once the nodes are up.
+std::vector<std::string> MissingNamds(const Endpoint& endpoint, const SystemTopology& topology) {
+  std::vector<std::string> missing;
+  for (const NodeSpec& node : topology.nodes)
+    if (node.nam.value != 0) missing.push_back(node.name);
+  if (missing.empty()) return missing;
+  auto client = RegionClient::TryConnect(endpoint, kCallTimeout);
+  if (!client.ok()) return missing;
+  const auto usage = (*client)->Usage();
+  if (!usage.ok()) return missing;
+  for (const wire::NamNodeUsage& node : usage->nodes)
+    if (node.up) std::erase(missing, node.node);
+  return missing;
+}
+
 Status WaitUntilUp(const UpOptions& options, const LocalPaths& paths, const SystemTopology& topology,
                    const ProcessHandle& supervisor) {
   const Endpoint endpoint{paths.controller_socket(), paths.dir(), options.flag};
   const SteadyTime give_up = SteadyNow() + options.timeout;
   for (;;) {
     bool controller_answers = false;
-    const std::vector<std::string> missing = MissingNodes(endpoint, topology, &controller_answers);
+    std::vector<std::string> missing = MissingNodes(endpoint, topology, &controller_answers);
+    std::string daemon = "noded-";
+    if (missing.empty()) {
+      missing = MissingNamds(endpoint, topology);
+      daemon = "namd-";
+    }
     if (missing.empty()) return Status::Ok();
     if (HasEnded(supervisor)) return SupervisorFailed(options, paths, supervisor);
     if (SteadyNow() >= give_up) {
@@ -151,7 +172,7 @@ Status WaitUntilUp(const UpOptions& options, const LocalPaths& paths, const Syst
                      ShowDuration(options.timeout), LogTail(paths, "controller"));
       return Error(Code::kDeadlineExceeded, "{} not up after {}: {}{}",
                    missing.size() == 1 ? "a node is" : "nodes are", ShowDuration(options.timeout),
-                   ListNames(missing), LogTail(paths, "noded-" + missing[0]));
+                   ListNames(missing), LogTail(paths, daemon + missing[0]));
     }
     ::poll(nullptr, 0, kLookMillis);
   }
