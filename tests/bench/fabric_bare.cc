@@ -6,6 +6,7 @@
 //   last the
 //                            idle server's share of a core.
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -52,6 +53,15 @@ void Must(ssize_t code) {
   std::exit(1);
 }
 
+// The client on the first processor, servers on the second: woken beside a polling client, a server that
+// polls too would hold it up.
+void PinTo(int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor % std::thread::hardware_concurrency(), &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
 char* Shared() {
   void* memory = mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   std::memset(memory, 1, kMemory);
@@ -71,6 +81,7 @@ pid_t Fork(Target& target, F&& serve) {
   const pid_t pid = fork();
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    PinTo(1);
     serve([&](const FabricKey& key, const std::string& address) {
       Target out{key, {}};
       std::memcpy(out.address, address.data(), sizeof out.address);
@@ -192,6 +203,7 @@ int main(int argc, char** argv) {
   auto* turn = static_cast<volatile char*>(Shared());
   Target bare_target, msa_target;
   const pid_t bare_server = ForkBare(bare_target, turn), msa_server = ForkMsa(msa_target);
+  PinTo(0);
   *turn = 1;
   Bare bare(bare_target);
   Msa msa(msa_target);

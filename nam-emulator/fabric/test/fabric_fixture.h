@@ -109,6 +109,11 @@ class Child {
   Child& operator=(const Child&) = delete;
   pid_t pid() const { return pid_; }
   void Signal(int signal) const { kill(pid_, signal); }
+  // It does nothing any more when this returns.
+  void Stop() const {
+    kill(pid_, SIGSTOP);
+    waitpid(pid_, nullptr, WUNTRACED);
+  }
   void Kill() {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);

@@ -85,7 +85,7 @@ TEST(FabricLoss, ACallThatWaitsForAnAnswerIsToldWhenTheServerDies) {
   const auto client = OpenClient();
   const auto peer = Connect(*client, server.address());
   ASSERT_TRUE(peer->Call(kEcho, "x", In(10s)).ok());
-  server.child().Signal(SIGSTOP);
+  server.child().Stop();
   std::thread killer([&] {
     // The request is in the stopped server's socket; there is no fact to wait for but time.
     const SteadyTime until = In(100ms);
@@ -105,7 +105,7 @@ TEST(FabricLoss, AHangingServerCostsNoMoreThanTheDeadline) {
   const auto client = OpenClient();
   const auto peer = Connect(*client, server.address());
   ASSERT_TRUE(peer->Call(kEcho, "x", In(10s)).ok());
-  server.child().Signal(SIGSTOP);
+  server.child().Stop();
   std::string data = Noise(16 << 20, 1);
   const SteadyTime begin = SteadyNow();
   EXPECT_EQ(peer->WriteNow(server.key(), {0, data.data(), data.size()}, In(300ms)).code(),
@@ -125,7 +125,7 @@ TEST(FabricLoss, AnUnansweredCallLeavesThePeerUsable) {
   const auto client = OpenClient();
   const auto peer = Connect(*client, server.address());
   ASSERT_TRUE(peer->Call(kEcho, "x", In(10s)).ok());
-  server.child().Signal(SIGSTOP);
+  server.child().Stop();
   EXPECT_EQ(peer->Call(kEcho, "late", In(200ms)).status().code(), Code::kDeadlineExceeded);
   server.child().Signal(SIGCONT);
   const Result<wire::Frame> reply = peer->Call(kEcho, "next", In(10s));

@@ -135,7 +135,7 @@ TEST(FabricRevocation, EndsAWriteThatHasBegun) {
   address.Send(std::string(reinterpret_cast<const char*>(&key), sizeof key) + server->address());
   ASSERT_TRUE(Eventually(30s, "the write has begun",
                          [&] { return *static_cast<volatile char*>(memory.begin()) == 'w'; }));
-  client.Signal(SIGSTOP);
+  client.Stop();
   server->Unregister(key.key);
   std::memset(memory.begin(), 'n', memory.bytes());
   client.Signal(SIGCONT);
@@ -213,8 +213,13 @@ TEST_F(FabricGarbage, ConnectionsThatEndWithoutAWordAreClosed) {
         connect(fd.get(), reinterpret_cast<const sockaddr*>(server_->address().data()), sizeof(sockaddr_in)),
         0);
   }
+  const auto client = OpenClient();
+  const auto peer = Connect(*client, server_->address());
   EXPECT_TRUE(Eventually(10s, "no socket is left of them", [&] {
-    return TcpConnections([&](const TcpConnection& c) { return c.ended; }).empty();
+    EXPECT_TRUE(peer->Call(kEcho, "x", In(10s)).ok());  // the server looks when it is awake
+    return TcpConnections(
+               [&](const TcpConnection& c) { return c.ended && SamePort(c.local, server_->address()); })
+        .empty();
   }));
   ExpectService();
 }
