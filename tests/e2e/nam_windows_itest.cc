@@ -109,19 +109,6 @@ INSTANTIATE_TEST_SUITE_P(Each, NamWindows,
 
 class NamWindowsOnce : public SharedCluster {};
 
-TEST_F(NamWindowsOnce, RputOverTheFabricOverlapsWithComputing) {
-  for (const char* program : {"nam_window", "mpich_nam_window"}) {
-    const Outcome outcome = Run({"run", "-n", "1", "--nam", "256M", "env", "MSA_NAM_TRANSPORT=fabric",
-                                 ProgramPath(program), "overlap", "100000000"},
-                                120s);
-    ASSERT_EQ(outcome.code, 0) << outcome.Text();
-    const auto at = outcome.out.find("rounds of computing: ");
-    ASSERT_NE(at, std::string::npos) << outcome.Text();
-    // Done at once it would be 1: 100 MB take many rounds.
-    EXPECT_GT(std::stol(outcome.out.substr(at + 21)), 10) << program;
-  }
-}
-
 TEST_F(NamWindowsOnce, AWindowOfOneMpiIsReadByTheOther) {
   const Outcome created =
       Run({"run", "-n", "3", "--nam", "1M", ProgramPath("nam_window"), "create", "across"});

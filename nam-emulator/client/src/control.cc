@@ -225,7 +225,8 @@ Result<wire::Frame> Control::Once(std::uint16_t type, const std::string& payload
 Result<wire::Frame> Control::Exchange(std::uint16_t type, const std::string& payload, std::uint16_t reply,
                                       SteadyTime deadline) {
   const SteadyTime patience = std::min(deadline, SteadyNow() + kPatience);
-  for (auto pause = Millis(10);; pause = std::min(pause * 2, Millis(200))) {
+  bool repeated = false;
+  for (auto pause = Millis(10);; pause = std::min(pause * 2, Millis(200)), repeated = true) {
     const SteadyTime until = std::min(deadline, SteadyNow() + kRepeat);
     Result<wire::Frame> answer = Once(type, payload, until);
     Status failed = answer.status();
@@ -235,6 +236,9 @@ Result<wire::Frame> Control::Exchange(std::uint16_t type, const std::string& pay
                    ? Refusal(*answer)
                    : Error(Code::kInternal, "answer of type {:#06x}, expected {:#06x}", answer->type, reply);
     }
+    // It was removed by the request whose answer was lost.
+    if (repeated && type == wire::NamRemove::kType && failed.code() == Code::kNotFound && answer.ok())
+      return wire::Frame{.type = wire::NamDone::kType, .payload = wire::Encode(wire::NamDone{})};
     const SteadyTime now = SteadyNow();
     const bool lost = failed.code() == Code::kDeadlineExceeded && !answer.ok();
     // A socket that is not there yet: its daemon is being started.

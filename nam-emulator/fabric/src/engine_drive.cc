@@ -63,6 +63,8 @@ void Engine::Sleep(Driver& self, SteadyTime deadline) {
   }
   if (!port_.MaySleep()) return;
   int millis = SleepMillis();
+  // What others poll meanwhile (Nudge) may be what would have woken this one.
+  if (asynchronous_ > 0 && (millis < 0 || millis > kTick.count())) millis = static_cast<int>(kTick.count());
   if (deadline != SteadyTime::max()) {
     const auto left = std::chrono::ceil<Millis>(deadline - SteadyNow()).count();
     if (left <= 0) return;
@@ -108,7 +110,12 @@ void Engine::HandOver() {
 }
 
 void Engine::Nudge() {
-  if (driver_ == nullptr || driver_->asleep || driver_->is_thread) Poll();
+  if (driver_ != nullptr && !driver_->asleep && !driver_->is_thread) return;
+  Poll();
+  const SteadyTime now = SteadyNow();
+  if (now < next_tick_) return;
+  next_tick_ = now + kTick;
+  Tick(now);
 }
 
 void Engine::RunThread() {

@@ -16,7 +16,8 @@ struct operation {
   struct msa_pending* pending;
   struct msa_region* region;  // stays open until the request is gone, whatever becomes of the window
   MPI_Request request;
-  int at;      // requests before it are complete
+  int at;  // requests before it are complete
+  int complete;
   int failed;  // a class
   char text[MPI_MAX_ERROR_STRING];
   const char* call;
@@ -68,10 +69,16 @@ static int Cancel(void* state, int is_complete) {
 
 #ifdef MPICH_VERSION
 
+// MPICH polls requests that are complete, too, and completing one twice is an error.
+static void CompleteOnce(struct operation* operation) {
+  if (!operation->complete) PMPI_Grequest_complete(operation->request);
+  operation->complete = 1;
+}
+
 static int Poll(void* state, MPI_Status* status) {
   struct operation* operation = state;
   (void)status;
-  if (Advance(operation)) PMPI_Grequest_complete(operation->request);
+  if (Advance(operation)) CompleteOnce(operation);
   return MPI_SUCCESS;
 }
 
@@ -80,7 +87,7 @@ static int Wait(int count, void** states, double timeout, MPI_Status* status) {
   for (int i = 0; i < count; ++i) {
     struct operation* operation = states[i];
     while (!Advance(operation)) sched_yield();
-    PMPI_Grequest_complete(operation->request);
+    CompleteOnce(operation);
   }
   return MPI_SUCCESS;
 }
