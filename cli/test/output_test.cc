@@ -251,7 +251,7 @@ TEST(JobTexts, ShowTheMemoryThatWasAskedForAndTheRegionsThatAreBound) {
   job.spec->nam_regions = {{"field", NamRights::kRead | NamRights::kWrite}, {"mesh", NamRights::kRead}};
   const auto text = Render(JobDetails(job, 0), {});
   ASSERT_TRUE(text.ok());
-  EXPECT_THAT(*text, HasSubstr("nam: 64M\n"));
+  EXPECT_THAT(*text, HasSubstr("nam:         64M\n"));
   EXPECT_THAT(*text, HasSubstr("nam regions: field:rw\n"));
   EXPECT_THAT(*text, HasSubstr("mesh:ro\n"));
   const auto json = Render(JobDetails(job, 0), {.format = Format::kJson});

@@ -90,6 +90,7 @@ class Harness {
   }
 
   // ---- events
+  bool checks = true;  // the invariants, after each event
   void On(NamEvent event) { Take(book->On(std::move(event), now)); }
   void Up(const std::string& node, std::uint64_t system = kSystem) {
     Namd& namd = namds[node];
@@ -310,7 +311,7 @@ class Harness {
   }
 
   void Take(std::vector<NamEffect> effects) {
-    const Status invariants = book->CheckInvariants();
+    const Status invariants = checks ? book->CheckInvariants() : Status::Ok();
     EXPECT_TRUE(invariants.ok()) << invariants.ToString();
     for (const NamEffect& effect : effects) store.Apply(effect);
     for (const NamEffect& effect : effects) {

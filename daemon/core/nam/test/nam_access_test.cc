@@ -225,7 +225,9 @@ TEST(NamAccess, ABindingIsJudgedAsAnOpenIs) {
 TEST(NamAccess, OneHolderHasNoMoreThanSoManyLeases) {
   Harness h;
   h.MustGrant(h.Ada(), Shared("a", 0600));
+  h.checks = false;  // each looks at every lease
   for (int i = 1; i < 4096; ++i) h.MustGrant(h.Ada(), wire::NamOpen{"", "a"});
+  h.checks = true;
   EXPECT_EQ(h.Try(h.Ada(), wire::NamOpen{"", "a"}).code(), Code::kResourceExhausted);
   EXPECT_EQ(h.Try(h.Ada(), Shared("b", 0600)).code(), Code::kResourceExhausted);
   EXPECT_EQ(h.Extents(), 1u);
