@@ -106,13 +106,16 @@ bool HasEnded(const ProcessHandle& process) {
 
 Status SupervisorFailed(const UpOptions& options, const LocalPaths& paths, const ProcessHandle& supervisor) {
   const std::optional<int> how = ReapChild(supervisor.pid);
+  const bool locked = how && WIFEXITED(*how) && WEXITSTATUS(*how) == 7;
+  const pid_t holder = LockHolder(paths.supervisor_lock());
   // Another `cluster up` was faster.
-  if (how && WIFEXITED(*how) && WEXITSTATUS(*how) == 7)
+  if (locked && holder != 0)
     return Error(
         Code::kAlreadyExists,
         "a system runs in '{}' already, its supervisor has pid {}; stop it with 'msactl cluster down{}'",
-        paths.dir(), LockHolder(paths.supervisor_lock()), options.flag);
-  if (how && WIFEXITED(*how) && WEXITSTATUS(*how) == 0)
+        paths.dir(), holder, options.flag);
+  // A `cluster down` had the lock, and has it no more; or it ended the supervisor.
+  if (locked || (how && WIFEXITED(*how) && WEXITSTATUS(*how) == 0))
     return Error(Code::kAborted,
                  "the system in '{}' was taken down while it came up; run 'msactl cluster up{}' again",
                  paths.dir(), options.flag);

@@ -178,7 +178,7 @@ TEST(Doctor, AccusesALowLimitOfProcessesForAnOrdinaryUser) {
   Command command = In(scratch.path() + "/d");
   if (::geteuid() == 0) {
     fs::permissions(scratch.path(), fs::perms(0777));
-    for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec"})
+    for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec", "msa-namd"})
       fs::copy(support::BinaryPath(name), scratch.path() + "/" + name);
     command.argv = {scratch.path() + "/msactl"};
     command.uid = 65534;

@@ -135,7 +135,7 @@ TEST(OtherUsers, RootIsToldToRunAsTheOwnerOfTheSystem) {
   options.uid = 65534;
   options.bin = bin.path();
   fs::permissions(bin.path(), fs::perms(0755));
-  for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec"})
+  for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec", "msa-namd"})
     fs::copy(support::BinaryPath(name), bin.path() + "/" + name);
   const auto cluster = MiniCluster::Start(options);
   ASSERT_TRUE(cluster.ok()) << cluster.status().message();

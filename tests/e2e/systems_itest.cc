@@ -182,7 +182,7 @@ TEST(LocalSystem, WorksAsAnOrdinaryUser) {
     options.uid = 65534;
     options.bin = bin.path();
     fs::permissions(bin.path(), fs::perms(0755));
-    for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec"})
+    for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec", "msa-namd"})
       fs::copy(support::BinaryPath(name), bin.path() + "/" + name);
     for (const char* name : {"mpi_hello", "mpi_spawn"}) fs::copy(ProgramPath(name), bin.path() + "/" + name);
   }
