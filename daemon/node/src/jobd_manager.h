@@ -12,12 +12,12 @@
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/event_loop.h"
 #include "msa/adapters/process/frame_channel.h"
+#include "msa/adapters/process/worker.h"
 #include "msa/base/messages.h"
 
 #include "jobd_record.h"
 #include "node_paths.h"
 #include "pool_policy.h"
-#include "worker.h"
 #include "zygote.h"
 
 namespace msa::node {

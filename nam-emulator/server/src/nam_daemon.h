@@ -9,13 +9,13 @@
 
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/event_loop.h"
+#include "msa/adapters/process/worker.h"
 #include "msa/base/nam_messages.h"
 
 #include "extent_store.h"
 #include "link.h"
 #include "local_clients.h"
 #include "service.h"
-#include "worker.h"
 
 namespace msa::namd {
 

@@ -1,8 +1,8 @@
-#include "worker.h"
+#include "msa/adapters/process/worker.h"
 
 #include <utility>
 
-namespace msa::node {
+namespace msa {
 
 Worker::Worker(EventLoop& loop) : loop_(loop), thread_([this] { Loop(); }) {}
 
@@ -38,4 +38,4 @@ void Worker::Loop() {
   }
 }
 
-}  // namespace msa::node
+}  // namespace msa

@@ -7,7 +7,7 @@
 #include "msa/adapters/process/event_loop.h"
 #include "msa/base/mutex.h"
 
-namespace msa::node {
+namespace msa {
 
 // A thread for work on the file system and /proc that may take long: one task after the other. `done` runs on
 // the loop.
@@ -20,7 +20,7 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   // Loop's thread.
-  void Run(std::function<void()> task, std::function<void()> done);
+  void Run(std::function<void()> task, std::function<void()> done) MSA_EXCLUDES(mu_);
 
  private:
   struct Item {
@@ -37,4 +37,4 @@ class Worker {
   std::thread thread_;
 };
 
-}  // namespace msa::node
+}  // namespace msa
