@@ -355,6 +355,16 @@ TEST(NamNodes, ProcessesThatWentWhileNobodyCouldTellLoseTheirLeases) {
   EXPECT_EQ(h.store.leases.size(), 1u) << "the same namd says which connections it has";
 }
 
+TEST(NamNodes, AWelcomeNamesTheNewestLeaseSoThatAnEndedOneIsNotTakenForALaterOne) {
+  Harness h;
+  h.MustGrant(h.Ada(), Shared("a", 0666));
+  const LeaseId ended = h.MustGrant(h.Bob(), wire::NamOpen{"", "a"}).granted.lease;
+  h.CloseAll(h.Bob());
+  h.Up("nam0");
+  EXPECT_EQ(h.namds["nam0"].welcome.newest, ended);
+  EXPECT_EQ(h.namds["nam0"].welcome.leases.size(), 1u);
+}
+
 TEST(NamNodes, ProcessesOfARestartedNamdTakeTheirLeasesOverOrLoseThemAfterTenSeconds) {
   Harness h;
   wire::NamCreate lease_region = Shared("a", 0600);
