@@ -1,0 +1,53 @@
+"""What makes a namespace a host: its own file systems, name and daemons."""
+
+import shlex
+
+# Private to each host. /run holds the cluster's own files, which stay visible.
+PRIVATE = [("/tmp", "1777"), ("/dev/shm", "1777"), ("/run", "0755"), ("/var/spool", "0755"), ("/var/lib/munge", "0700")]
+
+
+def file_systems_script(*, state, host, shared):
+    """Mounts. `shared`: directories that every host sees as this machine does, also below a private one."""
+    lines = []
+    saved = [state] + list(shared)
+    for i, path in enumerate(saved):
+        lines.append(f"exec {10 + i}<{shlex.quote(path)}")
+    for path, mode in PRIVATE:
+        lines.append(f"[ ! -d {path} ] || mount -t tmpfs -o mode={mode},size=2G vcluster {path}")
+    for i, path in enumerate(saved):
+        quoted = shlex.quote(path)
+        lines.append(f"[ {quoted} -ef /proc/self/fd/{10 + i} ] || {{ mkdir -p {quoted}; mount -c --rbind /proc/self/fd/{10 + i} {quoted}; }}")
+    etc = shlex.quote(f"{state}/etc")
+    lines += [
+        f"mount --bind {etc}/slurm /etc/slurm",
+        f"mount --bind {etc}/munge /etc/munge",
+        f"mount --bind {etc}/hosts.{host} /etc/hosts",
+        f"mount --bind {shlex.quote(state)}/log/{host} /var/log",
+        "mkdir -p /run/lock /run/munge /var/log/munge /var/spool/slurmctld /var/spool/slurmd",
+        "chown munge:munge /run/munge /var/log/munge /var/lib/munge; chmod 0755 /run/munge; chmod 0700 /var/log/munge",
+        "chown slurm:slurm /var/spool/slurmctld",
+        f"hostname {host}",
+    ]
+    return "\n".join(lines)
+
+
+MUNGED = "setpriv --reuid=munge --regid=munge --clear-groups munged --num-threads=2"
+
+DATABASE = """\
+mkdir -p /run/mysqld /var/spool/mysql && chown mysql:mysql /run/mysqld /var/spool/mysql
+mariadb-install-db --user=mysql --datadir=/var/spool/mysql --skip-test-db --auth-root-authentication-method=socket >/var/log/mysql-install.log 2>&1
+setsid mariadbd --user=mysql --datadir=/var/spool/mysql --socket=/run/mysqld/mysqld.sock --skip-networking \\
+  --innodb-buffer-pool-size=64M --innodb-log-file-size=16M --innodb-lock-wait-timeout=900 </dev/null >/var/log/mariadbd.log 2>&1 &
+for i in $(seq 200); do mariadb-admin ping >/dev/null 2>&1 && break; sleep 0.05; done
+mariadb -e "create user slurm@localhost identified by 'slurm'; grant all on slurm_acct_db.* to slurm@localhost"
+slurmdbd
+for i in $(seq 200); do sacctmgr -n list cluster >/dev/null 2>&1 && break; sleep 0.05; done
+sacctmgr -i add cluster {name} >/dev/null
+sacctmgr -i add account vcluster description=vcluster organization=vcluster >/dev/null
+sacctmgr -i add user root account=vcluster >/dev/null
+"""
+
+
+def database_script(name):
+    """slurmdbd on a MariaDB of its own, with one account that root may use."""
+    return DATABASE.replace("{name}", name)
