@@ -2,6 +2,8 @@
 
 import shlex
 
+from . import network
+
 # Private to each host. /run holds the cluster's own files, which stay visible.
 PRIVATE = [("/tmp", "1777"), ("/dev/shm", "1777"), ("/run", "0755"), ("/var/spool", "0755"), ("/var/lib/munge", "0700")]
 
@@ -51,3 +53,16 @@ sacctmgr -i add user root account=vcluster >/dev/null
 def database_script(name):
     """slurmdbd on a MariaDB of its own, with one account that root may use."""
     return DATABASE.replace("{name}", name)
+
+
+def relay_script(options):
+    """The gateway's relay; the host is up when it has the interface."""
+    command = [options["bin"] + "/msa-gatewayd", "--tun", network.TUN]
+    command += [word for name in ("delay", "rate") if options[name] for word in (f"--{name}", options[name])]
+    return (
+        f"setsid {shlex.join(command)} </dev/null >/var/log/msa-gatewayd.log 2>&1 &\n"
+        "relay=$!\n"
+        f"for i in $(seq 200); do [ $(cat /sys/class/net/{network.TUN}/carrier 2>/dev/null || echo 0) = 1 ] && break; "
+        "kill -0 $relay 2>/dev/null || break; sleep 0.02; done\n"
+        "kill -0 $relay 2>/dev/null || { cat /var/log/msa-gatewayd.log; exit 1; }"
+    )
