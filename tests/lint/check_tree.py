@@ -12,7 +12,7 @@ from pathlib import Path
 TOP_FOLDERS = {"proto", "daemon", "pmix-server", "slurm-plugins", "nam-emulator", "cli", "tests", "deploy", ".ci"}
 TOP_FILES = {"README.md", "LICENSE", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", ".clang-format", ".clang-tidy",
              ".gitignore"}
-EXECUTABLE = ("deploy/quickstart", "deploy/test", "deploy/test-bare", ".ci/run", "tests/bench/run", "tests/bench/nam")
+EXECUTABLE = ("deploy/quickstart", "deploy/test", "deploy/test-bare", "deploy/vcluster", ".ci/run", "tests/bench/run", "tests/bench/nam")
 
 # Third-party headers and the only places that may include them.
 HOMES = [
@@ -21,6 +21,7 @@ HOMES = [
     (r"sqlite3\.h$", [r"daemon/adapters/sqlite/"]),
     (r"pmix[a-z_]*\.h$", [r"pmix-server/"]),
     (r"slurm/|spank\.h$", [r"slurm-plugins/"]),
+    (r"munge\.h$", [r"daemon/adapters/munge/"]),
     (r"rdma/", [r"nam-emulator/fabric/"]),
     (r"hwloc(\.h$|/)", [r"daemon/adapters/hwloc/"]),
     (r"mpi\.h$", [r"pmix-server/mpi/", r".*/test/", r"tests/", r"deploy/examples/"]),
@@ -34,6 +35,7 @@ LAYERS = [
     (r"daemon/core/", [r"daemon/base/", r"daemon/core/"]),
     (r"daemon/adapters/", [r"daemon/(base|core|adapters)/"]),
     (r"daemon/controller/", [r"daemon/(base|core|adapters|controller)/"]),
+    (r"daemon/gateway/", [r"daemon/(base|gateway)/"]),
     (r"daemon/node/", [r"daemon/(base|core|adapters|node)/"]),
     (r"cli/", [r"daemon/(base|core|adapters)/", r"cli/", r"nam-emulator/client/"]),
     (r"pmix-server/mpi/", [r"daemon/base/", r"pmix-server/mpi/", r"nam-emulator/client/"]),

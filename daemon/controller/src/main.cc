@@ -74,6 +74,7 @@ struct CommandLine {
   std::string scheduler = "easy";
   std::string log_level = "info";
   std::string cancel_jobs;
+  std::uint64_t certificate_life_s = 3600;
 };
 
 void AddPlaces(CLI::App& app, CommandLine& line) {
@@ -88,6 +89,16 @@ void AddPlaces(CLI::App& app, CommandLine& line) {
       ->required();
   app.add_option("--listen", line.daemon.listen, "address to serve on (default: unix:DIR/controller.sock)")
       ->type_name("unix:PATH");
+  app.add_option("--listen-tls", line.daemon.listen_tls,
+                 "serve other hosts too, over TLS; enrolment by munge listens at the port after it")
+      ->type_name("HOST:PORT");
+  app.add_option("--munge-socket", line.daemon.munge_socket, "of munged (default: munge's own)")
+      ->type_name("PATH");
+  app.add_option("--certificate-life-s", line.certificate_life_s,
+                 "how long the certificates of other hosts' daemons and users hold; they renew them")
+      ->type_name("S")
+      ->check(CLI::Range(2, 86'400))
+      ->capture_default_str();
 }
 
 void AddOffline(CLI::App& app, CommandLine& line) {
@@ -132,6 +143,7 @@ msa::Result<msa::DaemonOptions> OptionsOf(const CommandLine& line) {
   msa::DaemonOptions out = line.daemon;
   out.node_timeout = msa::Millis(line.node_timeout_ms);
   out.heartbeat = msa::Millis(line.heartbeat_ms);
+  out.certificate_life = std::chrono::seconds(line.certificate_life_s);
   out.owner_grace = msa::Millis(line.owner_grace_ms);
   out.backfill = line.scheduler == "easy" ? msa::Backfill::kEasy : msa::Backfill::kConservative;
   return out;

@@ -8,6 +8,7 @@
 #include "msa/adapters/grpc/frame_bundle.h"
 #include "msa/adapters/grpc/status_internal.h"
 #include "msa/adapters/grpc/stream_internal.h"
+#include "msa/adapters/tls/certificates.h"
 #include "msa/base/clock.h"
 #include "msa/base/messages.h"
 #include "msa/v1/node.grpc.pb.h"
@@ -58,7 +59,8 @@ struct NodeSession {
   SessionId id = 0;
   UserIdentity user;
   std::string user_name;
-  std::string node;  // empty: not registered yet
+  std::string certified;  // the node of its certificate; empty: it is on this host
+  std::string node;       // empty: not registered yet
   std::shared_ptr<NodeStream> stream;
 };
 
@@ -88,24 +90,38 @@ event::NodeRegistered RegistrationOf(node_control::RegisterNode in, SessionId se
   return out;
 }
 
+// Empty for a process of this host.
+Result<std::string> NodeOfCertificate(const std::string& member) {
+  if (member.empty()) return std::string();
+  MSA_ASSIGN_OR_RETURN(PeerIdentity who, ParseIdentityUri(member));
+  if (who.role != PeerRole::kNode)
+    return Error(Code::kPermissionDenied, "a certificate of a {} does not speak for a node",
+                 ToText(who.role));
+  return std::move(who.node);
+}
+
 class NodeControlService : public RpcService, public v1::NodeControlService::CallbackService {
  public:
   explicit NodeControlService(RpcEdge& edge) : edge_(edge) {}
   grpc::Service* service() override { return this; }
 
   NodeReactor* Session(grpc::CallbackServerContext* context) override {
-    const Result<UserIdentity> caller = edge_.caller(*context);
+    const Result<Peer> caller = edge_.caller_process(*context);
     if (!caller.ok()) return new Refusal(caller.status());
-    if (caller->uid != 0 && caller->uid != edge_.operator_uid) {
+    const std::uint32_t uid = caller->user.uid;
+    if (uid != 0 && uid != edge_.operator_uid) {
       return new Refusal(
           Error(Code::kPermissionDenied,
                 "uid {} may not speak for a node; node daemons run as root or as the controller's user {}",
-                caller->uid, edge_.operator_uid));
+                uid, edge_.operator_uid));
     }
+    const Result<std::string> node = NodeOfCertificate(caller->member);
+    if (!node.ok()) return new Refusal(node.status());
     auto session = std::make_shared<NodeSession>();
     session->id = next_session_++;
-    session->user = *caller;
-    session->user_name = edge_.users.Of(caller->uid);
+    session->user = caller->user;
+    session->certified = *node;
+    session->user_name = edge_.users.Of(uid);
     session->stream = std::make_shared<NodeStream>();
     NodeStream::Base::Hooks hooks;
     hooks.on_gone = [this, session] { edge_.loop.Post([this, session] { Gone(*session); }); };
@@ -138,6 +154,9 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
       return Status(Code::kInvalidArgument, "the first message of a node's session is not a registration");
     }
     node_control::RegisterNode in = node_control::FromProto(report.register_());
+    if (!session.certified.empty() && session.certified != in.description.name)
+      return Error(Code::kPermissionDenied, "node daemon of '{}' registers as '{}'", session.certified,
+                   in.description.name);
     if (in.protocol_version != wire::kProtocolVersion) {
       return Error(Code::kFailedPrecondition,
                    "node '{}' speaks protocol version {} (msa {}), the controller version {} (msa {}); run "

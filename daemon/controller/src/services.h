@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "msa/adapters/grpc/peer_registry.h"
 #include "msa/adapters/process/event_loop.h"
-#include "msa/adapters/process/unix_socket.h"
 #include "msa/base/ids.h"
 #include "msa/base/status.h"
 
@@ -30,8 +30,8 @@ struct RpcEdge {
   Instant started_at;
   // Who calls; set before the first call. Any thread.
   std::function<Result<UserIdentity>(const grpc::ServerContextBase&)> caller;
-  // With the process that opened the connection, for people; likewise.
-  std::function<Result<PeerCredentials>(const grpc::ServerContextBase&)> caller_process;
+  // With the process that opened the connection, for people, or the certificate; likewise.
+  std::function<Result<Peer>(const grpc::ServerContextBase&)> caller_process;
 };
 
 class RpcService {

@@ -8,12 +8,14 @@
 #include <cerrno>
 #include <csignal>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include <spdlog/spdlog.h>
 
 #include "msa/adapters/config/topology_file.h"
+#include "msa/adapters/enrol/member_dialer.h"
 #include "msa/adapters/grpc/grpc_server_internal.h"
 #include "msa/adapters/process/event_loop.h"
 #include "msa/adapters/process/files.h"
@@ -21,6 +23,7 @@
 #include "msa/adapters/sqlite/sqlite_store.h"
 #include "msa/base/clock.h"
 
+#include "member_listener.h"
 #include "nam_key.h"
 #include "services.h"
 #include "shell.h"
@@ -74,6 +77,7 @@ class Daemon {
 
   ~Daemon() {
     if (stopper_.joinable()) stopper_.join();
+    members_.reset();
     server_.reset();
     if (loop_ && signals_) loop_->Unwatch(signals_.get());
   }
@@ -88,6 +92,9 @@ class Daemon {
     MSA_ASSIGN_OR_RETURN(loop_, EventLoop::Create());
     MSA_ASSIGN_OR_RETURN(NamKey nam, LoadOrMakeNamKey(options_.directory + "/nam.key"));
     const std::string system_name = topology.system_name;
+    const std::uint64_t system = nam.system;
+    std::set<std::string> names;
+    for (const NodeSpec& node : topology.nodes) names.insert(node.name);
     const std::size_t nodes = topology.nodes.size();
     controller_ = std::make_unique<Controller>(std::move(topology), CoreOptions(options_, std::move(nam)));
     shell_ = std::make_unique<Shell>(
@@ -96,6 +103,7 @@ class Daemon {
     MSA_RETURN_IF_ERROR(shell_->Start());
     MSA_RETURN_IF_ERROR(WatchSignals());
     MSA_RETURN_IF_ERROR(Listen(socket, started_at));
+    MSA_RETURN_IF_ERROR(ListenForMembers(system, std::move(names)));
     spdlog::info("controller of system '{}' with {} nodes is ready: pid={} socket={}", system_name, nodes,
                  ::getpid(), socket);
     return Status::Ok();
@@ -136,6 +144,26 @@ class Daemon {
     return Status::Ok();
   }
 
+  Status ListenForMembers(std::uint64_t system, std::set<std::string> nodes) {
+    if (options_.listen_tls.empty()) return Status::Ok();
+    MemberListener::Options options;
+    options.address = std::string(kTlsPrefix) + options_.listen_tls;
+    options.authority = options_.directory + "/authority.pem";
+    options.system = system;
+    options.munge_socket = options_.munge_socket;
+    options.life = std::chrono::duration_cast<std::chrono::seconds>(options_.certificate_life);
+    options.check_node = [nodes = std::move(nodes)](const std::string& node) {
+      if (nodes.contains(node)) return Status::Ok();
+      return Error(Code::kNotFound, "the controller's topology file has no node '{}'", node);
+    };
+    MSA_ASSIGN_OR_RETURN(
+        members_, MemberListener::Start(std::move(options), [this](UniqueFd fd, const PeerIdentity& who) {
+          server_->Take(std::move(fd), Peer{{.pid = 0, .user = who.user}, ToUri(who)});
+        }));
+    spdlog::info("serves other hosts at {}", options_.listen_tls);
+    return Status::Ok();
+  }
+
   Status WatchSignals() {
     sigset_t set;
     ::sigemptyset(&set);
@@ -153,6 +181,7 @@ class Daemon {
   void Stop(const signalfd_siginfo& info) {
     if (stopper_.joinable()) return;
     spdlog::info("signal {} of pid {}: ending; jobs go on", info.ssi_signo, info.ssi_pid);
+    members_.reset();
     server_->StopAccepting();
     for (const auto& service : services_) service->Stop();
     shell_->Stop();
@@ -172,6 +201,7 @@ class Daemon {
   std::unique_ptr<RpcEdge> edge_;
   std::vector<std::unique_ptr<RpcService>> services_;
   std::unique_ptr<GrpcServer> server_;
+  std::unique_ptr<MemberListener> members_;  // gives connections to server_
   UniqueFd signals_;
   std::thread stopper_;
 };

@@ -87,8 +87,13 @@ Result<NodeDaemon::Options> Prepare(const Options& options, const NodeSpec& spec
   SessionRelay::Options sessions;
   sessions.node = options.name;
   sessions.hold = Millis(options.attach_hold_ms);
-  return NodeDaemon::Options{DescribeNode(spec, machine.description()), paths, options.controller,
-                             std::move(jobds), std::move(sessions)};
+  return NodeDaemon::Options{DescribeNode(spec, machine.description()),
+                             paths,
+                             options.controller,
+                             std::move(jobds),
+                             std::move(sessions),
+                             options.controller_uid,
+                             options.munge_socket};
 }
 
 class Signals {

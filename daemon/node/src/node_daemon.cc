@@ -108,6 +108,15 @@ Status NodeDaemon::Start() {
   };
   ControllerSession::Options session;
   session.address = options_.controller;
+  if (options_.controller.starts_with(kTlsPrefix)) {
+    MSA_ASSIGN_OR_RETURN(door_, ControllerDoor::Create(loop_,
+                                                       {.controller = options_.controller,
+                                                        .node = options_.description.name,
+                                                        .controller_uid = options_.controller_uid,
+                                                        .munge_socket = options_.munge_socket},
+                                                       [this] { controller_->Reconnect(); }));
+    session.connect = [this](std::function<void(Result<UniqueFd>)> done) { door_->Connect(std::move(done)); };
+  }
   controller_ = std::make_unique<ControllerSession>(loop_, std::move(session), std::move(handlers));
   controller_->Start();
   return Status::Ok();

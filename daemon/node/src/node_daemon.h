@@ -11,6 +11,7 @@
 #include "msa/adapters/process/event_loop.h"
 #include "msa/topology/topology.h"
 
+#include "controller_door.h"
 #include "jobd_manager.h"
 #include "nam_link.h"
 #include "report_log.h"
@@ -29,9 +30,11 @@ class NodeDaemon {
   struct Options {
     node_control::NodeDescription description;
     NodePaths paths;
-    std::string controller;  // "unix:PATH"
+    std::string controller;  // "unix:PATH" or "tls:HOST:PORT"
     JobdManager::Options jobds;
     SessionRelay::Options sessions;
+    std::uint32_t controller_uid = 0;  // with tls
+    std::string munge_socket;          // likewise; empty: libmunge's own
   };
   NodeDaemon(EventLoop& loop, Options options);
   ~NodeDaemon();
@@ -66,7 +69,8 @@ class NodeDaemon {
   SessionRelay sessions_;
   ReportLog reports_;
   UnsentReports unsent_;
-  std::unique_ptr<NamLink> nam_;  // of a node with network attached memory
+  std::unique_ptr<NamLink> nam_;          // of a node with network attached memory
+  std::unique_ptr<ControllerDoor> door_;  // with tls
   std::unique_ptr<ControllerSession> controller_;
   Millis heartbeat_interval_{1000};
   TimerId heartbeat_timer_{};

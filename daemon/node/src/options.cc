@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "msa/adapters/enrol/member_dialer.h"
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/unix_socket.h"
 
@@ -22,8 +23,13 @@ ParsedOptions ParseOptions(int argc, char** argv) {
   app.add_option("--name", o.name, "name of this node in the topology file")->required();
   app.add_option("--dir", o.dir, "directory of the system")->required();
   app.add_option("--topology", o.topology, "topology file")->required();
-  app.add_option("--controller", o.controller,
-                 "address of the controller (default unix:DIR/controller.sock)");
+  app.add_option(
+      "--controller", o.controller,
+      "address of the controller: unix:PATH, or tls:HOST:PORT on another host, where munge vouches for "
+      "this one (default unix:DIR/controller.sock)");
+  app.add_option("--controller-uid", o.controller_uid,
+                 "whom a controller on another host must run as (default 0)");
+  app.add_option("--munge-socket", o.munge_socket, "of munged (default: munge's own)");
   app.add_option(
          "--pool", o.pool,
          "warm job daemons kept (default 2; more for a while when many jobs start; 0: each job starts its "
@@ -64,9 +70,14 @@ Status CompleteOptions(Options& options) {
   options.dir = dir.lexically_normal().string();
   if (options.dir.size() > 1 && options.dir.ends_with('/')) options.dir.pop_back();
   if (options.controller.empty()) options.controller = "unix:" + options.dir + "/controller.sock";
-  if (!options.controller.starts_with("unix:"))
-    return Error(Code::kInvalidArgument, "--controller is '{}'; expected unix:PATH", options.controller);
-  MSA_RETURN_IF_ERROR(CheckSocketPath(options.controller.substr(5)));
+  if (options.controller.starts_with(kTlsPrefix)) {
+    MSA_RETURN_IF_ERROR(ParseControllerAddress(options.controller).status());
+  } else if (options.controller.starts_with("unix:")) {
+    MSA_RETURN_IF_ERROR(CheckSocketPath(options.controller.substr(5)));
+  } else {
+    return Error(Code::kInvalidArgument, "--controller is '{}'; expected unix:PATH or tls:HOST:PORT",
+                 options.controller);
+  }
   const NodePaths paths(options.dir, options.name);
   // The longest socket of a node: a job daemon's own, with a number that grows.
   MSA_RETURN_IF_ERROR(CheckSocketPath(paths.run_directory(99'999'999) + "/job.sock"));

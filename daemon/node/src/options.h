@@ -12,7 +12,9 @@ struct Options {
   std::string name;
   std::string dir;
   std::string topology;
-  std::string controller;  // default: unix:DIR/controller.sock
+  std::string controller;    // default: unix:DIR/controller.sock
+  std::string munge_socket;  // empty: libmunge's own
+  std::uint32_t controller_uid = 0;
   std::string jobd;        // default: msa-jobd beside this executable
   std::string trampoline;  // default: msa-exec beside this executable
   std::uint32_t pool = 2;

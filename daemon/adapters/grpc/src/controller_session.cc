@@ -138,11 +138,18 @@ class ControllerSession::Impl : public std::enable_shared_from_this<Impl> {
 
   void Connect() {
     timer_.reset();
-    Result<UniqueFd> socket = ConnectUnix(Path());
-    if (!socket.ok()) {
-      Retry(socket.status());
-      return;
-    }
+    if (!options_.connect) return Open(ConnectUnix(Path()));
+    options_.connect([weak = weak_from_this()](Result<UniqueFd> socket) {
+      if (const auto self = weak.lock(); self && !self->stopped_) self->Open(std::move(socket));
+    });
+  }
+
+  void Reconnect() {
+    if (link_) link_->Close();
+  }
+
+  void Open(Result<UniqueFd> socket) {
+    if (!socket.ok()) return Retry(socket.status());
     attempt_ += 1;
     registered_ = false;
     auto self = shared_from_this();
@@ -291,6 +298,7 @@ void ControllerSession::Start() {
   KeepGrpc();
   impl_->Connect();
 }
+void ControllerSession::Reconnect() { impl_->Reconnect(); }
 bool ControllerSession::connected() const noexcept { return impl_->connected(); }
 std::size_t ControllerSession::queued() const noexcept { return impl_->queued(); }
 Status ControllerSession::Send(const node_control::Heartbeat& report) {

@@ -54,6 +54,11 @@ void GrpcServer::Accept() {
   }
 }
 
+void GrpcServer::Take(UniqueFd connection, const Peer& peer) {
+  Result<UniqueFd> admitted = peers_.Claim(std::move(connection), peer);
+  if (admitted.ok()) grpc::AddInsecureChannelFromFd(server_.get(), admitted->release());
+}
+
 void GrpcServer::PauseAccepting() {
   // No descriptor left, as a rule. The listener stays readable: without the pause the loop would spin.
   loop_.Modify(listener_.get(), 0);
@@ -67,7 +72,7 @@ Result<UserIdentity> GrpcServer::Caller(const grpc::ServerContextBase& context) 
   return peers_.Find(context.peer());
 }
 
-Result<PeerCredentials> GrpcServer::CallerProcess(const grpc::ServerContextBase& context) const {
+Result<Peer> GrpcServer::CallerProcess(const grpc::ServerContextBase& context) const {
   return peers_.FindProcess(context.peer());
 }
 

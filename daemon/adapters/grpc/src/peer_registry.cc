@@ -9,14 +9,14 @@ namespace msa {
 
 Result<UniqueFd> PeerRegistry::Admit(UniqueFd connection) {
   MSA_ASSIGN_OR_RETURN(const PeerCredentials peer, GetPeerCredentials(connection.get()));
-  return Claim(std::move(connection), peer);
+  return Claim(std::move(connection), Peer{peer, {}});
 }
 
-Result<UniqueFd> PeerRegistry::Claim(UniqueFd connection, const PeerCredentials& peer) {
+Result<UniqueFd> PeerRegistry::Claim(UniqueFd connection, const Peer& peer) {
   MutexLock lock(mu_);
   for (;;) {
     const auto [it, fresh] = peers_.emplace(connection.get(), peer);
-    if (fresh || it->second.user == peer.user) {
+    if (fresh || it->second.SameAs(peer)) {
       it->second.pid = peer.pid;
       return connection;
     }
@@ -27,11 +27,11 @@ Result<UniqueFd> PeerRegistry::Claim(UniqueFd connection, const PeerCredentials&
 }
 
 Result<UserIdentity> PeerRegistry::Find(std::string_view peer) const {
-  MSA_ASSIGN_OR_RETURN(const PeerCredentials found, FindProcess(peer));
+  MSA_ASSIGN_OR_RETURN(const Peer found, FindProcess(peer));
   return found.user;
 }
 
-Result<PeerCredentials> PeerRegistry::FindProcess(std::string_view peer) const {
+Result<Peer> PeerRegistry::FindProcess(std::string_view peer) const {
   constexpr std::string_view kPrefix = "fd:";
   int fd = -1;
   if (peer.starts_with(kPrefix)) {

@@ -12,8 +12,8 @@
 namespace msa {
 namespace {
 
-constexpr PeerCredentials kAlice{.pid = 11, .user = {.uid = 1001, .gid = 100}};
-constexpr PeerCredentials kBob{.pid = 12, .user = {.uid = 1002, .gid = 100}};
+const Peer kAlice{{.pid = 11, .user = {.uid = 1001, .gid = 100}}, {}};
+const Peer kBob{{.pid = 12, .user = {.uid = 1002, .gid = 100}}, {}};
 
 std::array<UniqueFd, 2> SocketPair() {
   int fds[2] = {-1, -1};
@@ -50,6 +50,23 @@ TEST(PeerRegistry, MovesAReusedNumberToAnotherWhenTheUserDiffers) {
   EXPECT_EQ(*peers.Find(PeerOf(*bobs)), kBob.user);
 }
 
+TEST(PeerRegistry, TakesAMemberOfAnotherHostForNobodyElse) {
+  PeerRegistry peers;
+  auto [first, first_peer] = SocketPair();
+  auto local = peers.Claim(std::move(first), kAlice);
+  const std::string name = PeerOf(*local);
+  local->reset();
+  auto [second, second_peer] = SocketPair();
+  UniqueFd reused(::fcntl(second.get(), F_DUPFD_CLOEXEC, 0));
+  Peer remote = kAlice;
+  remote.member = "msa://0000000000000001/user//1001/100";
+  auto far = peers.Claim(std::move(reused), remote);
+  ASSERT_TRUE(far.ok());
+  EXPECT_NE(PeerOf(*far), name);
+  EXPECT_EQ(peers.FindProcess(PeerOf(*far))->member, remote.member);
+  EXPECT_EQ(peers.FindProcess(name)->member, "");
+}
+
 TEST(PeerRegistry, KeepsAReusedNumberForTheSameUser) {
   PeerRegistry peers;
   auto [first, first_peer] = SocketPair();
@@ -67,7 +84,7 @@ TEST(PeerRegistry, TellsTheProcessThatOpenedTheConnectionLast) {
   auto connection = peers.Claim(std::move(first), kAlice);
   ASSERT_TRUE(connection.ok());
   EXPECT_EQ(peers.FindProcess(PeerOf(*connection))->pid, 11);
-  auto again = peers.Claim(std::move(*connection), {.pid = 13, .user = kAlice.user});
+  auto again = peers.Claim(std::move(*connection), Peer{{.pid = 13, .user = kAlice.user}, {}});
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(peers.FindProcess(PeerOf(*again))->pid, 13);
 }

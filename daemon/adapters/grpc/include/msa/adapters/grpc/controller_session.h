@@ -7,6 +7,7 @@
 #include "msa/adapters/grpc/node_messages.h"
 #include "msa/adapters/process/event_loop.h"
 #include "msa/base/status.h"
+#include "msa/base/unique_fd.h"
 
 namespace msa {
 
@@ -16,10 +17,13 @@ namespace msa {
 class ControllerSession {
  public:
   struct Options {
-    std::string address;          // of the controller: "unix:PATH"
+    std::string address;          // of the controller: "unix:PATH", or for `connect` and for people
     Millis min_backoff{50};       // after the first failure; doubles with each further one
     Millis max_backoff{2000};     // a restarted controller sees all its nodes again within this
     Millis answer_timeout{5000};  // from connecting to Registered; then the attempt counts as failed
+    // Optional: another way than a Unix socket. Calls its argument once, on the loop's thread, now or later;
+    // not after the session is gone.
+    std::function<void(std::function<void(Result<UniqueFd>)>)> connect;
   };
 
   struct Handlers {
@@ -57,6 +61,9 @@ class ControllerSession {
   Status Send(const node_control::JobdGone& report);
   Status Send(node_control::FromNamd report);
   Status Send(const node_control::NamdGone& report);
+
+  // Ends the connection, if there is one, and makes another. For new credentials.
+  void Reconnect();
 
   // Bytes queued and not yet taken by gRPC. A heartbeat may be left out while this is high.
   std::size_t queued() const noexcept;

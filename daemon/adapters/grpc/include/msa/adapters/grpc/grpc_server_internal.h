@@ -36,8 +36,12 @@ class GrpcServer {
   // Who calls. kUnauthenticated: not a connection of ours. Any thread.
   Result<UserIdentity> Caller(const grpc::ServerContextBase& context) const;
 
-  // With the process that opened the connection. Errors as Caller. Any thread.
-  Result<PeerCredentials> CallerProcess(const grpc::ServerContextBase& context) const;
+  // With the process that opened the connection, or the certificate. Errors as Caller. Any thread.
+  Result<Peer> CallerProcess(const grpc::ServerContextBase& context) const;
+
+  // Serves a connection that somebody else has accepted and authenticated (msa/adapters/tls/tls_pump.h), too.
+  // Any thread, until Shutdown.
+  void Take(UniqueFd connection, const Peer& peer);
 
   // No new connection, health NOT_SERVING. Loop thread.
   void StopAccepting();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -11,6 +12,13 @@
 
 namespace msa {
 
+// Who is at the other end of a connection.
+struct Peer : PeerCredentials {
+  std::string
+      member;  // the URI of a certificate (msa/adapters/tls/certificates.h); empty: a process of this host
+  bool SameAs(const Peer& other) const { return user == other.user && member == other.member; }
+};
+
 // Who is behind each descriptor that was handed to gRPC. gRPC names a call's peer "fd:N" only, closes N when
 // it likes, and may still start a call of a connection whose N is closed. So a number, once used, belongs to
 // its user for good: another user's connection is moved to another number, and a late call can never be taken
@@ -21,16 +29,16 @@ class PeerRegistry {
   // left.
   Result<UniqueFd> Admit(UniqueFd connection) MSA_EXCLUDES(mu_);
   // The same for a peer that is known. Admit asks the kernel.
-  Result<UniqueFd> Claim(UniqueFd connection, const PeerCredentials& peer) MSA_EXCLUDES(mu_);
+  Result<UniqueFd> Claim(UniqueFd connection, const Peer& peer) MSA_EXCLUDES(mu_);
 
   // `peer` as gRPC spells it. kUnauthenticated: not a descriptor that was admitted.
   Result<UserIdentity> Find(std::string_view peer) const MSA_EXCLUDES(mu_);
   // With the process that opened the connection; of a late call, another process of the same user.
-  Result<PeerCredentials> FindProcess(std::string_view peer) const MSA_EXCLUDES(mu_);
+  Result<Peer> FindProcess(std::string_view peer) const MSA_EXCLUDES(mu_);
 
  private:
   mutable Mutex mu_;
-  std::unordered_map<int, PeerCredentials> peers_ MSA_GUARDED_BY(mu_);
+  std::unordered_map<int, Peer> peers_ MSA_GUARDED_BY(mu_);
 };
 
 }  // namespace msa
