@@ -75,7 +75,7 @@ void Head::OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& member
   outlet_.MembersKnown(epoch, members, reason);
   TellAll(Membership{epoch, members, reason});
   for (const std::uint32_t index : gone) {
-    MarkNodeLost(index);
+    if (!IsReleased(index)) MarkNodeLost(index);
     OnMemberLost(index,
                  reason.empty() ? fmt::format("node {} left the job", members_.at(index).node) : reason);
   }
@@ -113,6 +113,21 @@ bool Head::IsGone(const wire::GrantShare& share) const {
   return std::none_of(share.cores.begin(), share.cores.end(), [&](std::uint16_t core) {
     return std::find(member->cores.begin(), member->cores.end(), core) != member->cores.end();
   });
+}
+
+// A grant's member that leaves because all of it was released. Namespaces whose tasks there have ended may
+// still run elsewhere.
+bool Head::IsReleased(std::uint32_t index) const {
+  bool found = false;
+  for (const wire::Member& member : launch_.members)
+    if (member.index == index) return false;
+  for (const auto& [id, shares] : grants_)
+    for (const wire::GrantShare& share : shares) {
+      if (share.member != index) continue;
+      if (!released_.contains(id)) return false;
+      found = true;
+    }
+  return found;
 }
 
 // A namespace fails with a node that it uses, whoever tells of it first.
