@@ -3,6 +3,7 @@
 #include "commands/region_calls.h"
 #include "region/interrupt.h"
 #include "region/region_values.h"
+#include "region/still_there.h"
 #include "region/transfer_sides.h"
 
 namespace msa::cli {
@@ -72,8 +73,10 @@ Result<int> RegionCopy(const Args& args) {
   options.what = "copy " + source_io->info().name;
   options.stop = [] { return InterruptGuard::signal() != 0; };
   Progress progress(move.writer());
-  return EndCopy(RunTransfer(source, target, options, progress), copy,
-                 {.name = to, .state_path = options.state_path});
+  Result<TransferResult> result = RunTransfer(source, target, options, progress);
+  if (result.ok() && !result->interrupted)
+    if (Status there = CheckStillThere(*system, target_io->info()); !there.ok()) result = std::move(there);
+  return EndCopy(result, copy, {.name = to, .state_path = options.state_path});
 }
 
 }  // namespace msa::cli

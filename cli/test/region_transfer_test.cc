@@ -10,6 +10,7 @@
 
 #include "fake_regions.h"
 #include "region/progress.h"
+#include "region/still_there.h"
 #include "region/transfer.h"
 #include "region/transfer_sides.h"
 
@@ -113,6 +114,18 @@ TEST_F(Transfers, GetBackWhatWasPut) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_TRUE(FileText(dir_ + "/out") == RegionText());
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/out.msa-part"));
+}
+
+TEST_F(Transfers, FindOutWhetherWhatTheyWroteIsStillThere) {
+  const wire::NamRegionInfo written = region_->info;
+  EXPECT_TRUE(CheckStillThere(system_, written).ok());
+  region_->info.generation = Generation(written.generation.value + 1);
+  EXPECT_THAT(CheckStillThere(system_, written).message(), HasSubstr("was resized or restored"));
+  system_.regions.clear();
+  system_.Add("fields", {{Bytes(10), 1}});
+  const Status removed = CheckStillThere(system_, written);
+  EXPECT_EQ(removed.code(), Code::kAborted) << "another of its name";
+  EXPECT_THAT(removed.message(), HasSubstr("region 'fields' was removed"));
 }
 
 TEST_F(Transfers, GoOnWhereTheyWereInterrupted) {
