@@ -1,7 +1,8 @@
 // One-sided operations on a window in network attached memory and on the MPI's own window, in one program,
 // interleaved: rank 0 works on the part of rank 1. Two ranks.
 //
-//   nam_window ROUNDS [allocate|create]    prints a line "own WINDOW", what the MPI's own window is, and lines
+//   nam_window ROUNDS [allocate|create]    prints a line "own WINDOW", what the MPI's own window is, and
+//   lines
 //                                          "ROW us NAM OWN", medians over ROUNDS rounds
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -151,7 +152,8 @@ int main(int argc, char** argv) {
   const int rounds = argc >= 2 ? atoi(argv[1]) : 0;
   const char* how = argc == 3 ? argv[2] : "allocate";
   const int creates = strcmp(how, "create") == 0;
-  if (rounds < 1 || rounds > kMaxRounds || size != 2 || argc > 3 || (!creates && strcmp(how, "allocate") != 0)) {
+  if (rounds < 1 || rounds > kMaxRounds || size != 2 || argc > 3 ||
+      (!creates && strcmp(how, "allocate") != 0)) {
     fprintf(stderr, "usage: nam_window ROUNDS (1 to %d) [allocate|create], with 2 ranks\n", kMaxRounds);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }

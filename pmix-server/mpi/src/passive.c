@@ -38,7 +38,7 @@ int msa_complete_pending(struct msa_window* window, int target, const char* call
   int first = MSA_NAM_OK;
   const int is_local = target >= 0 && window->region->local[target];
   atomic_thread_fence(memory_order_seq_cst);
-  if (is_local) return MPI_SUCCESS;
+  if (__builtin_expect(is_local, 1)) return MPI_SUCCESS;
   for (struct msa_pending* pending = Take(window, target); pending != NULL;) {
     struct msa_pending* next = pending->next;
     const int failed = msa_pending_finish(pending);
@@ -151,7 +151,9 @@ static int WinUnlock(int target, MPI_Win win) {
   if (window->held[target] == kMsaFree || (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) != 0)
     return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: target %d is not locked by MPI_Win_lock", kCall,
                             target);
-  const int failed = msa_complete_pending(window, target, kCall);
+  // Freeing the lock of what is mapped is an atomic instruction, before which all stores become visible.
+  const int is_fenced = window->region->local[target] && window->held[target] != kMsaUnchecked;
+  const int failed = is_fenced ? MPI_SUCCESS : msa_complete_pending(window, target, kCall);
   const int unlock_failed = Release(window, target, kCall);
   return failed != MPI_SUCCESS ? failed : unlock_failed;
 }

@@ -19,6 +19,7 @@ struct msa_region {
   int* units;       // MPIX_WIN_DISP_UNITS
   void** address;   // NULL: not mapped
   char* local;      // is the memory mapped?
+  struct msa_nam_direct* direct;
   char name[128];
   char port[48];
 };
