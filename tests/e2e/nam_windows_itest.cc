@@ -109,6 +109,21 @@ INSTANTIATE_TEST_SUITE_P(Each, NamWindows,
 
 class NamWindowsOnce : public SharedCluster {};
 
+TEST_F(NamWindowsOnce, RputOverTheFabricOverlapsWithComputing) {
+  for (const char* program : {"nam_window", "mpich_nam_window"}) {
+    const std::string sign = cluster_->dir() + "/seen-" + program;
+    const Outcome outcome =
+        Run({"run", "-n", "2", "--nam", "256M", "env", "OMPI_MCA_osc=sm", "MSA_NAM_TRANSPORT=fabric",
+             ProgramPath(program), "overlap", "100000000", sign},
+            120s);
+    ASSERT_EQ(outcome.code, 0) << outcome.Text();
+    EXPECT_THAT(outcome.out, HasSubstr("ok overlap")) << program;
+    const auto at = outcome.out.find("rounds of computing: ");
+    ASSERT_NE(at, std::string::npos) << outcome.Text();
+    EXPECT_GT(std::stol(outcome.out.substr(at + 21)), 1) << program << ": done at once, it would be 1";
+  }
+}
+
 TEST_F(NamWindowsOnce, AWindowOfOneMpiIsReadByTheOther) {
   const Outcome created =
       Run({"run", "-n", "3", "--nam", "1M", ProgramPath("nam_window"), "create", "across"});

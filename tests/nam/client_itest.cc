@@ -21,7 +21,7 @@ class ClientOver : public ClientTest, public testing::WithParamInterface<const c
  protected:
   ClientOver() : ClientTest(GetParam()) {}
 };
-INSTANTIATE_TEST_SUITE_P(Transport, ClientOver, testing::Values("local"),
+INSTANTIATE_TEST_SUITE_P(Transport, ClientOver, testing::Values("local", "fabric"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(ClientOver, TwoProcessesShareARegion) {

@@ -138,7 +138,9 @@ Result<Grant> Book::Attach(const Caller& caller, const wire::NamAttach& attach, 
     if (const auto mine = by_connection_.find(caller.connection); mine != by_connection_.end())
       for (const std::uint64_t id : mine->second) {
         Attachment& known = attachments_.at(id);
-        if (known.extent != key || known.client != attach.client || known.lease != lease.lease) continue;
+        // One that has ended is only a mapping: nothing may be done under it again.
+        if (known.ended || known.extent != key || known.client != attach.client || known.lease != lease.lease)
+          continue;
         known.mapped = known.mapped || map;
         return GrantOf(id, known, attach);
       }

@@ -156,6 +156,16 @@ TEST_F(BookTest, KeepsTheNumberOfARevokedMappingButNotItsLocks) {
   EXPECT_EQ(closed.owners[0].what, OwnerEnd::What::kNumber);
 }
 
+TEST_F(BookTest, GivesAClientWhoseMappingWasRevokedANewAttachment) {
+  const auto first = Attach(Socket(1), 4, 5);
+  (void)book_.Revoke({.clients = {NamClientId(5)}});
+  const auto second = Attach(Socket(1), 4, 5);
+  EXPECT_NE(second->attachment, first->attachment);
+  EXPECT_EQ(second->owner, first->owner) << "it maps still";
+  EXPECT_TRUE(book_.SetFabricKey(second->attachment, 78));
+  EXPECT_TRUE(book_.CheckLock(Socket(1), {.attachment = second->attachment}).ok());
+}
+
 TEST_F(BookTest, EndsTheAttachmentsOfAClientThatIsGone) {
   const auto fabric = Attach(Fabric(), 1, 5);
   ASSERT_TRUE(book_.SetFabricKey(fabric->attachment, 55));

@@ -143,7 +143,7 @@ static int Apply(struct update* u) {
 
 // Buffers of a device through the host.
 static int Staged(struct update* u) {
-  struct msa_staged origin = {0}, result = {0};
+  struct msa_staged origin = {.how = kMsaStageIn}, result = {.how = kMsaStageOut};
   int failed = MPI_SUCCESS;
   if (u->op != MSA_NAM_NO_OP) failed = msa_stage(u->t.window, u->t.call, u->t.origin, &u->t.from, &origin);
   if (failed != MPI_SUCCESS) return failed;
@@ -153,8 +153,8 @@ static int Staged(struct update* u) {
     if (u->result != NULL) u->result = result.buffer;
     failed = Apply(u);
   }
-  const int back = msa_unstage(u->t.window, u->t.call, &result, kMsaStageInOut);
-  msa_unstage(u->t.window, u->t.call, &origin, kMsaStageIn);
+  const int back = msa_unstage(u->t.window, u->t.call, &result, failed != MPI_SUCCESS);
+  msa_unstage(u->t.window, u->t.call, &origin, failed != MPI_SUCCESS);
   return failed != MPI_SUCCESS ? failed : back;
 }
 
@@ -267,7 +267,7 @@ static int CompareAndSwapSlowly(const void* origin, const void* compare, void* r
                             "MPI_Compare_and_swap: not an integer, a logical or MPI_BYTE of 1 to 8 bytes");
   const void* buffers[] = {origin, compare, result};
   const struct msa_side one = {layout, 1};
-  struct msa_staged staged[3] = {{0}};
+  struct msa_staged staged[3] = {{.how = kMsaStageIn}, {.how = kMsaStageIn}, {.how = kMsaStageOut}};
   for (int i = 0; failed == MPI_SUCCESS && i < 3; ++i)
     failed = msa_stage(window, u.t.call, buffers[i], &one, &staged[i]);
   for (int i = 0; failed == MPI_SUCCESS && i < 2; ++i) memcpy(values[i], staged[i].buffer, layout->size);
@@ -280,7 +280,7 @@ static int CompareAndSwapSlowly(const void* origin, const void* compare, void* r
       failed = msa_window_nam_error(window, u.t.call, failed);
   }
   for (int i = 0; i < 3; ++i) {
-    const int back = msa_unstage(window, u.t.call, &staged[i], i == 2 ? kMsaStageInOut : kMsaStageIn);
+    const int back = msa_unstage(window, u.t.call, &staged[i], failed != MPI_SUCCESS);
     if (failed == MPI_SUCCESS) failed = back;
   }
   return failed;

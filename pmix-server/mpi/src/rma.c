@@ -23,14 +23,13 @@ static int Make(struct msa_transfer* t, long long count, MPI_Datatype type, cons
 
 // *pending: as for msa_transfer_run.
 static int Move(struct msa_transfer* t, enum msa_direction direction, struct msa_pending** pending) {
-  struct msa_staged staged;
-  const enum msa_stage how = direction == kMsaGet ? kMsaStageInOut : kMsaStageIn;
+  struct msa_staged staged = {.how = direction == kMsaGet ? kMsaStageOut : kMsaStageIn};
   if (t->to.count == 0 || t->to.layout->size == 0) return MPI_SUCCESS;
   const int stage_failed = msa_stage(t->window, t->call, t->origin, &t->from, &staged);
   if (stage_failed != MPI_SUCCESS) return stage_failed;
   t->origin = staged.buffer;
   const int failed = msa_transfer_run(t, direction, staged.allocated != NULL ? NULL : pending);
-  const int unstage_failed = msa_unstage(t->window, t->call, &staged, how);
+  const int unstage_failed = msa_unstage(t->window, t->call, &staged, failed != MSA_NAM_OK);
   if (__builtin_expect(failed != MSA_NAM_OK, 0)) return msa_window_nam_error(t->window, t->call, failed);
   return unstage_failed;
 }
