@@ -9,7 +9,7 @@
 #include "window.h"
 
 static inline int msa_is_open(const struct msa_window* window, int target) {
-  return window->held[target] != kMsaFree ||
+  return msa_held(window, target) != kMsaFree ||
          (window->epochs & (kMsaFence | kMsaStart | kMsaLockAllUnchecked)) != 0;
 }
 
@@ -58,7 +58,7 @@ static inline void msa_direct_copy(char* to, const char* from, uint64_t bytes) {
 
 static inline char* msa_direct_word(const struct msa_window* window, const struct msa_layout* layout,
                                     int target, long disp) {
-  if (!msa_is_target(window, target) || window->held[target] != kMsaShared || layout == NULL) return NULL;
+  if (!msa_is_target(window, target) || msa_held(window, target) != kMsaShared || layout == NULL) return NULL;
   if (layout->size != 8 && layout->size != 4) return NULL;
   char* at = msa_direct_at(window, target, disp, layout->size, kMsaWrites);
   return ((uintptr_t)at & (layout->size - 1)) == 0 ? at : NULL;
