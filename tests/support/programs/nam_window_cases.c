@@ -100,8 +100,10 @@ static void* Access(void* of) {
     pthread_barrier_wait(&together);
     if (thread == 0) MPI_Win_lock_all(0, shared);
     pthread_barrier_wait(&together);
-    const int failed = MPI_Put(&value, 1, MPI_DOUBLE, 0, thread, 1, MPI_DOUBLE, shared);
-    if (failed != MPI_SUCCESS) __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
+    for (int to = 0; to < size; ++to) {
+      const int failed = MPI_Put(&value, 1, MPI_DOUBLE, to, thread, 1, MPI_DOUBLE, shared);
+      if (failed != MPI_SUCCESS) __atomic_fetch_add(&refused, 1, __ATOMIC_RELAXED);
+    }
     pthread_barrier_wait(&together);
     if (thread == 0) CHECK(MPI_Win_unlock_all(shared) == MPI_SUCCESS);
   }
@@ -116,7 +118,7 @@ static void Threads(int provided) {
   pthread_barrier_init(&together, NULL, kThreads);
   for (intptr_t i = 0; i < kThreads; ++i) pthread_create(&threads[i], NULL, &Access, (void*)i);
   for (int i = 0; i < kThreads; ++i) pthread_join(threads[i], NULL);
-  if (refused != 0) printf("rank %d: %d of %d puts refused\n", rank, refused, kThreads * rounds);
+  if (refused != 0) printf("rank %d: %d of %d puts refused\n", rank, refused, kThreads * rounds * size);
   CHECK(refused == 0);
   MPI_Barrier(MPI_COMM_WORLD);
   // The locks are free again: else this would wait for ever.
