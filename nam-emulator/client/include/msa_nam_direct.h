@@ -1,5 +1,4 @@
-#ifndef MSA_NAM_DIRECT_H
-#define MSA_NAM_DIRECT_H
+#pragma once
 /* For msa's own libraries on top of libmsanam, not installed: a segment's memory without a call. */
 
 #include <msa_nam.h>
@@ -24,5 +23,4 @@ int msa_nam_direct(msa_nam_region_t region, uint32_t segment, struct msa_nam_dir
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
-#endif
 #endif
