@@ -52,11 +52,16 @@ TEST_P(NamWindows, APersistentWindowIsReadByJobsOfOtherSizesUntilItIsDeleted) {
   Claim(2, {"attach", port, "3"});
   Claim(4, {"attach", port, "3"});
   Claim(1, {"attach", Name("kept"), "3"});
+  Claim(2, {"attach", "msa-nam:" + Name("kept"), "3"});
   Claim(2, {"taken", Name("kept")});
   Claim(2, {"delete", port});
   const Outcome refused = Window(2, {"refused", port});
   EXPECT_EQ(refused.code, 0) << refused.Text();
   EXPECT_THAT(refused.out, HasSubstr("error connect: MPI_ERR_PORT: "));
+  const Outcome unknown = Window(2, {"refused", "msa-nam:" + Name("kept")});
+  EXPECT_EQ(unknown.code, 0) << unknown.Text();
+  EXPECT_THAT(unknown.out, HasSubstr("error connect: MPI_ERR_PORT: "));
+  EXPECT_THAT(unknown.out, HasSubstr(Name("kept")));
 }
 
 TEST_P(NamWindows, ErrorsTellTheirNumbersAndTouchNothing) {
@@ -119,7 +124,10 @@ TEST_P(NamWindows, ManyWindowsLiveSideBySide) { Claim(2, {"many"}); }
 
 TEST_P(NamWindows, RandomOperationsEqualThoseOnTheMpisOwnWindow) {
   for (const char* seed : {"11", "12"}) {
-    const Outcome outcome = Tasks(3, {ProgramPath(GetParam().prefix + "nam_differential"), seed, "400"});
+    // Open MPI 4.1.4's own sums of 8 and 16 bits stop at the largest number where AVX does them; NAM's wrap,
+    // as C's.
+    const Outcome outcome = Tasks(
+        3, {"env", "OMPI_MCA_op=^avx", ProgramPath(GetParam().prefix + "nam_differential"), seed, "400"});
     EXPECT_EQ(outcome.code, 0) << outcome.Text();
     EXPECT_THAT(outcome.out, HasSubstr("equal: 3 ranks, 400 operations each"));
   }

@@ -124,18 +124,6 @@ struct msa_nam_segment_stat {
 };
 int msa_nam_segment_stat(msa_nam_region_t region, uint32_t segment, struct msa_nam_segment_stat* stat);
 
-/* For libraries on top of this one: a segment's memory without a call. *put (*get) is where its first byte
- * lies for writing (reading), NULL if it is not mapped, may not be written (read), or has become stale: load
- * it with acquire order before each use, and make the call where it is NULL. Both stay until the handle is
- * closed. Elements of 1, 2, 4 or 8 bytes at multiples of their size may be updated by the machine's atomic
- * instructions while this process holds the segment's shared lock, and only then. */
-struct msa_nam_direct {
-  void* const* put;
-  void* const* get;
-  uint64_t bytes;
-};
-int msa_nam_direct(msa_nam_region_t region, uint32_t segment, struct msa_nam_direct* direct);
-
 /* ---- put and get */
 
 int msa_nam_put(msa_nam_region_t region, uint32_t segment, uint64_t offset, const void* from, uint64_t bytes);

@@ -1,5 +1,7 @@
 // msa_nam.h: regions, handles, locks.
 
+#include <msa_nam_direct.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>

@@ -108,6 +108,9 @@ struct msa_element {
 // NULL: not in the table.
 const struct msa_element* msa_element_find(MPI_Datatype type);
 
+// Of a Fortran datatype by precision and range (MPI_Type_create_f90_*). 0: it is none.
+int msa_element_of_f90(MPI_Datatype type, struct msa_element* element);
+
 // enum msa_nam_op of a predefined operation that goes with such elements; -1: a user's, or they do not go
 // together.
 int msa_op_of(MPI_Op op, enum msa_element_kind kind);

@@ -2,6 +2,7 @@
 // libmsanam.so, opened when the first NAM window is asked for: programs without one never load it.
 
 #include <msa_nam.h>
+#include <msa_nam_direct.h>
 
 // X(name without msa_nam_)
 // clang-format off
