@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "msa/base/nam_lease.h"
 #include "msa/base/wire.h"
@@ -112,6 +113,8 @@ void AddMoveOptions(OptionParser& parser, MoveOptions* options) {
 
 Result<std::unique_ptr<RunningRegions>> RunningRegions::Connect(const Invocation& call,
                                                                 const MoveOptions& options) {
+  // While there is one thread: the fabric's library may load libinfinipath, whose handlers exit(1) on Ctrl-C.
+  ::setenv("IPATH_NO_BACKTRACE", "1", 1);
   MSA_ASSIGN_OR_RETURN(Endpoint endpoint, FindEndpoint(call.dir()));
   MSA_ASSIGN_OR_RETURN(auto client, RegionClient::Connect(endpoint));
   return std::unique_ptr<RunningRegions>(

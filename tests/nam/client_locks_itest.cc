@@ -130,9 +130,9 @@ class ClientLocksOver : public ClientLocks, public testing::WithParamInterface<c
     ClientLocks::SetUp();
     setenv("MSA_NAM_TRANSPORT", GetParam(), 1);
   }
-  ClientLocksOver() : ClientLocks("local") {}
+  ClientLocksOver() : ClientLocks("fabric") {}
 };
-INSTANTIATE_TEST_SUITE_P(Transport, ClientLocksOver, testing::Values("local"),
+INSTANTIATE_TEST_SUITE_P(Transport, ClientLocksOver, testing::Values("local", "fabric"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(ClientLocksOver, PlainAndAtomicUpdatesOfProcessesCountExactly) {

@@ -63,8 +63,6 @@ void Engine::Sleep(Driver& self, SteadyTime deadline) {
   }
   if (!port_.MaySleep()) return;
   int millis = SleepMillis();
-  // What others poll meanwhile (Nudge) may be what would have woken this one.
-  if (asynchronous_ > 0 && (millis < 0 || millis > kTick.count())) millis = static_cast<int>(kTick.count());
   if (deadline != SteadyTime::max()) {
     const auto left = std::chrono::ceil<Millis>(deadline - SteadyNow()).count();
     if (left <= 0) return;

@@ -1,4 +1,5 @@
 // msa-namd: reads options, wires the parts, runs the loop.
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include <fmt/format.h>
@@ -39,6 +41,21 @@ void StartLog(const Options& options) {
                       spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(options.log_level));
   spdlog::set_default_logger(std::move(logger));
+}
+
+// libfabric brings libinfinipath, which installs handlers when it is loaded: a fault would end in exit(1),
+// that waits for the fabric's threads, instead of killing this process.
+void DropForeignHandlers() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    Dl_info owner{};
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_DFL ||
+        action.sa_handler == SIG_IGN)
+      continue;
+    if (::dladdr(reinterpret_cast<void*>(action.sa_handler), &owner) != 0 && owner.dli_fname != nullptr &&
+        std::strstr(owner.dli_fname, "libinfinipath") != nullptr)
+      ::signal(signal, SIG_DFL);
+  }
 }
 
 // Blocked before any thread exists, so that all of them leave these to the loop. SIGXFSZ: a file size limit
@@ -227,6 +244,7 @@ Status Run(Options& options) {
 
 int main(int argc, char** argv) {
   msa::SecureStandardDescriptors();
+  msa::namd::DropForeignHandlers();
   auto parsed = msa::namd::ParseOptions(argc, argv);
   if (parsed.exit_now) return parsed.exit_code;
   msa::namd::StartLog(parsed.options);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "direct.h"
 #include "transfer.h"
 
 struct update {
@@ -207,6 +208,9 @@ static int RunRequest(struct update* u, const struct arguments* a, MPI_Request* 
 #define DEFINE(suffix, count)                                                                                \
   static int Accumulate##suffix(MSA_TRANSFER(count, const), MPI_Op op, MPI_Win win) {                        \
     WINDOW_OR(Accumulate##suffix)(MSA_TRANSFER_ARGS, op, win);                                               \
+    if (origin_count == 1 && target_count == 1 && origin_type == target_type &&                              \
+        msa_direct_update(window, origin, NULL, origin_type, target, disp, op))                              \
+      return MPI_SUCCESS;                                                                                    \
     UPDATE("MPI_Accumulate", NULL);                                                                          \
     ACCUMULATE_ARGUMENTS;                                                                                    \
     return Run(&u, &a);                                                                                      \
@@ -232,17 +236,24 @@ static int RunRequest(struct update* u, const struct arguments* a, MPI_Request* 
 DEFINE(, int)
 DEFINE(_c, long long)
 
-static int FetchAndOp(const void* origin, void* result, MPI_Datatype type, int target, long disp, MPI_Op op,
-                      MPI_Win win) {
-  WINDOW_OR(Fetch_and_op)(origin, result, type, target, disp, op, win);
+static int FetchAndOpSlowly(const void* origin, void* result, MPI_Datatype type, int target, long disp,
+                            MPI_Op op, struct msa_window* window) {
   UPDATE("MPI_Fetch_and_op", result);
   const struct arguments a = {1, 1, 1, type, type, type, disp, op};
   return Run(&u, &a);
 }
 
-static int CompareAndSwap(const void* origin, const void* compare, void* result, MPI_Datatype type,
-                          int target, long disp, MPI_Win win) {
-  WINDOW_OR(Compare_and_swap)(origin, compare, result, type, target, disp, win);
+static int FetchAndOp(const void* origin, void* result, MPI_Datatype type, int target, long disp, MPI_Op op,
+                      MPI_Win win) {
+  WINDOW_OR(Fetch_and_op)(origin, result, type, target, disp, op, win);
+  if (__builtin_expect(result != NULL && msa_direct_update(window, origin, result, type, target, disp, op),
+                       1))
+    return MPI_SUCCESS;
+  return FetchAndOpSlowly(origin, result, type, target, disp, op, window);
+}
+
+static int CompareAndSwapSlowly(const void* origin, const void* compare, void* result, MPI_Datatype type,
+                                int target, long disp, struct msa_window* window) {
   UPDATE("MPI_Compare_and_swap", NULL);
   char values[3][16];
   if (target == MPI_PROC_NULL) return MPI_SUCCESS;
@@ -273,6 +284,14 @@ static int CompareAndSwap(const void* origin, const void* compare, void* result,
     if (failed == MPI_SUCCESS) failed = back;
   }
   return failed;
+}
+
+static int CompareAndSwap(const void* origin, const void* compare, void* result, MPI_Datatype type,
+                          int target, long disp, MPI_Win win) {
+  WINDOW_OR(Compare_and_swap)(origin, compare, result, type, target, disp, win);
+  if (__builtin_expect(msa_direct_swap(window, origin, compare, result, type, target, disp), 1))
+    return MPI_SUCCESS;
+  return CompareAndSwapSlowly(origin, compare, result, type, target, disp, window);
 }
 
 void msa_install_atomics(struct msa_calls* calls) {

@@ -1,4 +1,5 @@
 // Put, Get and their request forms.
+#include "direct.h"
 #include "refusal.h"
 #include "transfer.h"
 
@@ -65,15 +66,33 @@ static int RunRequest(struct msa_transfer* t, enum msa_direction direction, long
   struct msa_transfer t = {.call = name, .window = window, .origin = (char*)origin, .target = target}
 #define THERE const struct there there = {disp, target_count, target_type}
 
+// The same predefined datatype and count on both sides, in mapped memory.
+#define DIRECT(access)                                                                                   \
+  uint64_t bytes;                                                                                        \
+  char* at =                                                                                             \
+      origin_type == target_type && (long long)origin_count == (long long)target_count                   \
+          ? msa_direct_transfer(window, origin, origin_count, origin_type, target, disp, &bytes, access) \
+          : NULL
+
 #define DEFINE(suffix, count)                                                              \
   static int Put##suffix(MSA_TRANSFER(count, const), MPI_Win win) {                        \
     WINDOW_OR(Put##suffix)(MSA_TRANSFER_ARGS, win);                                        \
+    DIRECT(kMsaWrites);                                                                    \
+    if (__builtin_expect(at != NULL, 1)) {                                                 \
+      msa_direct_copy(at, origin, bytes);                                                  \
+      return MPI_SUCCESS;                                                                  \
+    }                                                                                      \
     TRANSFER("MPI_Put");                                                                   \
     THERE;                                                                                 \
     return Run(&t, kMsaPut, origin_count, origin_type, &there);                            \
   }                                                                                        \
   static int Get##suffix(MSA_TRANSFER(count, ), MPI_Win win) {                             \
     WINDOW_OR(Get##suffix)(MSA_TRANSFER_ARGS, win);                                        \
+    DIRECT(kMsaReads);                                                                     \
+    if (__builtin_expect(at != NULL, 1)) {                                                 \
+      msa_direct_copy(origin, at, bytes);                                                  \
+      return MPI_SUCCESS;                                                                  \
+    }                                                                                      \
     TRANSFER("MPI_Get");                                                                   \
     THERE;                                                                                 \
     return Run(&t, kMsaGet, origin_count, origin_type, &there);                            \
