@@ -131,6 +131,11 @@ Result<std::vector<std::string>> FindNamdSockets(const Surroundings& surrounding
 
 Control::Control() : client_(RandomBits()) {}
 
+Control::Connection Control::Present() {
+  const MutexLock lock(mu_);
+  return {socket_ ? socket_->fd() : -1, connections_};
+}
+
 Control& Control::Get() {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, [] { pthread_atfork(&LockSocketsForFork, &UnlockSocketsAfterFork, &InChild); });
@@ -184,11 +189,6 @@ Status Control::Connect(SteadyTime deadline) {
     last = socket.status();
   }
   return last;
-}
-
-Control::Connection Control::connection() {
-  const MutexLock lock(mu_);
-  return {socket_ ? socket_->fd() : -1, connections_};
 }
 
 void Control::Await(SteadyTime until) {

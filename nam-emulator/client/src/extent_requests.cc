@@ -66,7 +66,12 @@ Status Extent::AttachFabric(SteadyTime deadline) {
                  place.node);
   MSA_ASSIGN_OR_RETURN(FabricClient * client, OpenFabric(place.fabric_provider));
   MSA_ASSIGN_OR_RETURN(auto peer, ConnectFabric(place.fabric_provider, place.fabric_address));
-  wire::NamAttach request = Request(false);
+  LeaseId lease;
+  wire::NamAttach request;
+  do {
+    lease = lease_->id();
+    request = Request(false);
+  } while (lease != lease_->id());
   request.fabric_address = client->address();
   MSA_ASSIGN_OR_RETURN(
       const wire::Frame frame,
@@ -74,13 +79,18 @@ Status Extent::AttachFabric(SteadyTime deadline) {
   MSA_ASSIGN_OR_RETURN(const wire::NamAttached attached, wire::Decode<wire::NamAttached>(frame.payload));
   writable_ = Has(lease_->terms().rights, NamRights::kWrite);
   const MutexLock lock(mu_);
-  if (fabric_.number != 0 && owner_.load() != attached.owner)
+  // With another lease the number may be the old one by chance.
+  if (fabric_.number != 0 &&
+      (owner_.load() != attached.owner || (fabric_.lease != lease && !locked_.empty())))
     return Error(Code::kFailedPrecondition,
                  "locks of region '{}' are lost: NAM node {} has forgotten this process; open it again",
                  lease_->terms().name, place.node);
   owner_.store(attached.owner);
-  fabric_ = {
-      std::move(peer), {attached.fabric_key, attached.fabric_base}, attached.attachment, fabric_.number + 1};
+  fabric_ = {std::move(peer),
+             {attached.fabric_key, attached.fabric_base},
+             attached.attachment,
+             fabric_.number + 1,
+             lease};
   return Status::Ok();
 }
 
@@ -191,6 +201,11 @@ Result<bool> Extent::AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadl
                          wire::NamLocked::kType);
     if (frame.ok()) {
       MSA_ASSIGN_OR_RETURN(const wire::NamLocked locked, wire::Decode<wire::NamLocked>(frame->payload));
+      const MutexLock lock(mu_);
+      if (mode == LockMode::kNone)
+        locked_.erase(slot);
+      else if (locked.taken)
+        locked_.insert(slot);
       return locked.taken;
     }
     const Status failed = frame.status();

@@ -1,6 +1,7 @@
 #pragma once
-// Sees to it that a mapped extent is attached again when its namd was restarted, whether the program calls
-// the library or computes: else namd would not hear of its death, and its locks would stay.
+// Sees to it that an extent is attached again when its namd was restarted, and that its lease is held by the
+// connection of now, whether the program calls the library or computes: else namd would not hear of its
+// death, and its locks would stay, or would be given to others while it lives.
 
 #include <memory>
 
@@ -11,10 +12,5 @@ namespace msa::nam {
 // From now on until it is destroyed. One sleeping thread per process, all signals blocked, begun at the first
 // call.
 void Watch(const std::shared_ptr<Extent>& extent);
-
-// Outside a job the controller holds a lease for the connection by which it was asked for. When that ends
-// with its namd, the lease is asked for again over the next one, whichever namd that leads to; the region may
-// lie elsewhere and not notice.
-void Keep(const std::shared_ptr<Lease>& lease);
 
 }  // namespace msa::nam
