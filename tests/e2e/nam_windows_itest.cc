@@ -116,6 +116,10 @@ TEST_P(NamWindows, AnUnknownKindOfMemoryIsRefusedRatherThanVolatile) {
 
 TEST_P(NamWindows, ContendedFetchAndOpGivesEachNumberOnce) { Claim(4, {"count", "2000"}); }
 
+TEST_P(NamWindows, PlainUpdatesUnderExclusiveLocksAndAtomicOnesUnderSharedLocksLoseNone) {
+  Claim(3, {"mixed", GetParam().transport == "fabric" ? "400" : "20000"});
+}
+
 TEST_P(NamWindows, RequestsCompleteUnderTheWaitAndTestFamilies) { Claim(2, {"requests"}); }
 
 TEST_P(NamWindows, WindowsOfTheMpiItselfAreLeftAlone) { Claim(2, {"ordinary"}); }
