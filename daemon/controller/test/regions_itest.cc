@@ -175,8 +175,7 @@ TEST_F(RegionsTest, WhatCannotBeIsRefusedWithItsReason) {
   ComeUp();
   status = Create("large", 3 * kMiB + 1);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_THAT(status.error_message(), AllOf(HasSubstr("3M"), HasSubstr("quota")))
-      << status.error_message();
+  EXPECT_THAT(status.error_message(), AllOf(HasSubstr("3M"), HasSubstr("quota"))) << status.error_message();
   EXPECT_EQ(Create("no/name").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(Call(&v1::RegionService::Stub::Create, v1::CreateRegionRequest()).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
