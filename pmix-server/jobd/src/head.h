@@ -296,7 +296,6 @@ class Head {
   void MarkNodeLost(std::uint32_t index);
   void LoseTasksOn(Namespace& ns, std::uint32_t index, const std::string& reason);
   void RefreshSlots();
-  bool IsReleased(std::uint32_t member) const;
   bool IsGone(const wire::GrantShare& share) const;
   std::vector<GrantId> GrantsOf(const Namespace& ns) const;
   void OnRecall(const wire::RecallGrant& recall);
