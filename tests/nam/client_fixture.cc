@@ -110,6 +110,13 @@ void ClientTest::ChangeGeneration(const std::string& name) {
   });
 }
 
+void ClientTest::EndLeases() {
+  OnController([&](FakeController& controller) {
+    leases_.clear();
+    controller.Revoke(std::vector(controller.live));
+  });
+}
+
 bool ClientTest::LeasesAreHeld() {
   bool held = true;
   OnController([&](FakeController&) {

@@ -40,6 +40,8 @@ class ClientTest : public namd::test::NamdTest {
   msa_nam_region_t Open(const char* name, int rights = MSA_NAM_READ | MSA_NAM_WRITE);
   // Its memory is made anew with the next generation, as a resize does; old leases end.
   void ChangeGeneration(const std::string& name);
+  // As an owner does with `region rm --force`, or the controller with orphans.
+  void EndLeases();
   // Whether each lease is held by a connection to the namd of now.
   bool LeasesAreHeld();
 

@@ -96,6 +96,24 @@ TEST_P(ClientLocksOver, OfAHolderThatDiesAfterARestartOfNamdAreFreeWithinASecond
   EXPECT_NAM_OK(msa_nam_close(region));
 }
 
+TEST_P(ClientLocksOver, OfALeaseThatHasEndedAreLostAndSaidToBe) {
+  msa_nam_region_t region = Create("lost", {64, 64});
+  ASSERT_NAM_OK(msa_nam_lock(region, 0, MSA_NAM_EXCLUSIVE));
+  EndLeases();
+  if (fabric_now()) {
+    EXPECT_TRUE(Eventually(namd::test::kLimit, [&] {
+      const std::int64_t one = 1;
+      return msa_nam_put(region, 0, 0, &one, 8) == MSA_NAM_ERR_STALE;
+    }));
+    EXPECT_THAT(msa_nam_error_text(), HasSubstr("locks of region 'lost' are lost"));
+    EXPECT_EQ(msa_nam_unlock(region, 0), MSA_NAM_ERR_STALE);
+  }
+  EXPECT_NAM_OK(msa_nam_close(region));
+  region = Open("lost");
+  EXPECT_NAM_OK(msa_nam_lock(region, 0, MSA_NAM_EXCLUSIVE));
+  EXPECT_NAM_OK(msa_nam_close(region));
+}
+
 TEST_P(ClientLocksOver, AreFreedWithTheHandleAndNotWithAnother) {
   msa_nam_region_t first = Create("handles", {64, 64});
   msa_nam_region_t second = Open("handles");
