@@ -63,7 +63,19 @@ void AddOptions(OptionParser& parser, Draft* draft) {
               MSA_ASSIGN_OR_RETURN(draft->request.placement, ParsePlacement(value));
               return Status::Ok();
             }})
-      .Text('w', "node", "NODES", "only on these NAM nodes", &draft->nodes)
+      .Add({.letter = 'w',
+            .name = "node",
+            .takes = Takes::kValue,
+            .value_name = "NODES",
+            .help = "only on these NAM nodes",
+            .set = [draft](std::string_view value) -> Status {
+              if (value.empty())
+                return Status(
+                    Code::kInvalidArgument,
+                    "names no node; expected NAM nodes, as nam0 or nam[0-3]; see 'msactl region df'");
+              draft->nodes = value;
+              return Status::Ok();
+            }})
       .Epilogue(
           "examples:\n"
           "  msactl region create fields --size 1G --segments 4 --mode 0640\n"
