@@ -206,12 +206,13 @@ Status MakeAnew(const SnapshotManifest& manifest, const SnapshotStore& store, Re
     auto region = system.Open(made.name, NamRights::kRead | NamRights::kWrite);
     status = region.ok() ? WriteBlocks(manifest, store, **region, options, progress) : region.status();
   }
-  if (status.ok() && (rights.mode != create.mode || !rights.acl.empty() || rights.gid)) {
+  const bool other_group = rights.gid && *rights.gid != made.gid;
+  if (status.ok() && (rights.mode != create.mode || !rights.acl.empty() || other_group)) {
     wire::NamSetAccess access;
     access.region = made.name;
     access.mode = rights.mode;
     access.set = rights.acl;
-    access.gid = rights.gid;
+    if (other_group) access.gid = rights.gid;
     status = system.SetAccess(access);
   }
   if (status.ok()) return status;
