@@ -3,6 +3,7 @@
 #include "commands/region_calls.h"
 #include "region/interrupt.h"
 #include "region/region_values.h"
+#include "region/still_there.h"
 #include "region/transfer_sides.h"
 
 namespace msa::cli {
@@ -97,13 +98,15 @@ Result<int> RegionCopy(const Args& args) {
   options.what = "copy " + source_io->info().name;
   options.stop = [] { return InterruptGuard::signal() != 0; };
   Progress progress(move.writer());
-  auto result = RunTransfer(source, target, options, progress);
+  Result<TransferResult> result = RunTransfer(source, target, options, progress);
   // What can be resumed stays.
   const bool resumable = !options.state_path.empty() && ::access(options.state_path.c_str(), F_OK) == 0;
   if (!result.ok() && made.made.valid() && !resumable) {
     made.io.reset();
     result = Unmake(*system, made.made, result.status());
   }
+  if (result.ok() && !result->interrupted)
+    if (Status there = CheckStillThere(*system, made.io->info()); !there.ok()) result = std::move(there);
   return EndCopy(result, copy, {.name = to, .state_path = resumable ? options.state_path : ""});
 }
 

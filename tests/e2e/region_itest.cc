@@ -167,12 +167,12 @@ TEST_F(Regions, MoreThanThereIsIsRefusedWithNumbersAndTakesNothing) {
   const double before = used();
   EXPECT_GE(before, 900.0 * kMiB);
   const Outcome outcome = Run({"region", "create", "rest", "--size", "200M"});
-  EXPECT_NE(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 5) << outcome.Text();
   EXPECT_THAT(outcome.err, HasSubstr("M"));
   EXPECT_EQ(used(), before);
   EXPECT_EQ(Run({"region", "show", "rest"}).code, 3);
   const Outcome never = Run({"region", "create", "rest", "--size", "2G"});
-  EXPECT_NE(never.code, 0);
+  EXPECT_EQ(never.code, 5) << never.Text();
   const Outcome df = Run({"region", "df"});
   EXPECT_THAT(df.out, AllOf(HasSubstr("nam0"), HasSubstr("USER"), HasSubstr("no job uses NAM")));
   ASSERT_EQ(Run({"region", "rm", "most"}).code, 0);

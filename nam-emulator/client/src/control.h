@@ -35,6 +35,13 @@ class Control {
 
   NamClientId client() const { return client_; }
 
+  // The present connection, for who waits for its end; numbers tell connections apart.
+  struct Connection {
+    int fd = -1;  // none now
+    std::uint64_t number = 0;
+  };
+  Connection connection();
+
   // Repeats until the deadline what was not answered; so `request` must be harmless to repeat. kUnavailable:
   // nobody could be asked, or the answer was so for kPatience.
   template <class Reply, class Request>

@@ -59,7 +59,7 @@ Result<std::shared_ptr<Extent>> Extent::Attach(std::shared_ptr<Lease> lease, std
     // These do not change with the way.
     if (local.code() == Code::kDataLoss || local.code() == Code::kFailedPrecondition) return local;
   }
-  const Status fabric = extent->AttachFabric(deadline);
+  const Status fabric = extent->AttachFabricFirst(deadline);
   if (fabric.ok()) return extent;
   if (transport == Transport::kFabric) return fabric;
   return Status(fabric.code(),

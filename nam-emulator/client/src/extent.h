@@ -87,6 +87,8 @@ class Extent : public std::enable_shared_from_this<Extent> {
   Result<wire::NamAttached> AskSocket(FrameSocket& socket, bool map, SteadyTime deadline);
   Status AttachLocal(SteadyTime deadline);
   Status AttachFabric(SteadyTime deadline);
+  // Waits for a fabric that is being started, and a moment for a namd that is.
+  Status AttachFabricFirst(SteadyTime deadline);
   Status Map(const wire::NamAttached& attached, UniqueFd file);
   Status CheckHeader(const wire::NamAttached& attached, const ExtentHeader& header) const;
   Status CheckSameFile(int file) const;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "msa/base/nam_fabric.h"
+
 #include "errors.h"
 #include "extent.h"
 #include "fabric_library.h"
@@ -10,6 +12,8 @@
 namespace msa::nam {
 namespace {
 
+// Of a first attachment to a namd that does not answer: one that is restarted does within a second or two.
+constexpr auto kPatience = Millis(5000);
 constexpr auto kAttempt = Millis(1000);
 constexpr auto kRefreshAttempt = Millis(500);
 
@@ -53,6 +57,9 @@ bool IsRepairable(Code code) {
 
 Status Extent::AttachFabric(SteadyTime deadline) {
   const wire::NamExtentPlace place = lease_->Place(index_);
+  if (place.fabric_provider == wire::kNamFabricStarting)
+    return Error(Code::kUnavailable, "NAM node {} is starting its fabric; try again, or see its log",
+                 place.node);
   if (place.fabric_provider.empty() || place.fabric_address.empty())
     return Error(Code::kUnavailable,
                  "NAM node {} serves no fabric; start its msa-namd with one, or use MSA_NAM_TRANSPORT=local",
@@ -75,6 +82,22 @@ Status Extent::AttachFabric(SteadyTime deadline) {
   fabric_ = {
       std::move(peer), {attached.fabric_key, attached.fabric_base}, attached.attachment, fabric_.number + 1};
   return Status::Ok();
+}
+
+Status Extent::AttachFabricFirst(SteadyTime deadline) {
+  const SteadyTime patience = std::min(deadline, SteadyNow() + kPatience);
+  Pauses pauses(deadline);
+  for (;;) {
+    const Status attached = AttachFabric(deadline);
+    if (attached.code() != Code::kUnavailable) return attached;
+    const std::string provider = lease_->Place(index_).fabric_provider;
+    const bool starting = provider == wire::kNamFabricStarting;
+    // What this process or the namd does not have will not come.
+    const bool can_come = starting || (!provider.empty() && OpenFabric(provider).ok());
+    if (!can_come || (!starting && SteadyNow() >= patience) || !pauses.Next()) return attached;
+    const Status refreshed = lease_->Refresh(std::min(deadline, SteadyNow() + kRefreshAttempt));
+    if (refreshed.code() == Code::kFailedPrecondition) return refreshed;
+  }
 }
 
 Result<Extent::FabricEnd> Extent::End(SteadyTime deadline) {

@@ -65,6 +65,8 @@ Result<std::unique_ptr<msa_nam_region>> msa_nam_region::Open(std::shared_ptr<msa
                                                      lease->terms().name, lease->terms().extents[i].node));
     extents.push_back(std::move(*extent));
   }
+  if (lease->origin() == msa::nam::Lease::Origin::kController && lease->terms().job.value == 0)
+    msa::nam::Keep(lease);
   auto region = std::make_unique<msa_nam_region>(std::move(lease), std::move(extents));
   region->timeout_ms = static_cast<std::uint32_t>(msa::nam::DefaultTimeout().count());
   for (const auto& extent : region->extents) {

@@ -12,4 +12,9 @@ namespace msa::nam {
 // call.
 void Watch(const std::shared_ptr<Extent>& extent);
 
+// Outside a job the controller holds a lease for the connection by which it was asked for. When that ends
+// with its namd, the lease is asked for again over the next one, whichever namd that leads to; the region may
+// lie elsewhere and not notice.
+void Keep(const std::shared_ptr<Lease>& lease);
+
 }  // namespace msa::nam

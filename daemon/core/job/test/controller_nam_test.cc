@@ -393,6 +393,25 @@ TEST_F(ControllerNam, ABoundRegionIsHeldByTheJobWhileItRuns) {
   EXPECT_TRUE(Call(wire::NamRemove{"data", false}).status.ok());
 }
 
+TEST_F(ControllerNam, AQueuedJobWhoseRegionIsRemovedFailsWithTheReasonAndTakesNothing) {
+  const JobId first = Run(kMiB / 2);
+  ASSERT_TRUE(Call(Create("data", kMiB / 4)).status.ok());
+  h.On(event::NamCallEnded{1});
+  JobSpec spec = Harness::Spec("cluster", 1);
+  spec.nam = Bytes(kMiB / 2);
+  spec.nam_regions = {{"data", NamRights::kRead}};
+  const JobId queued = h.MustSubmit(spec);
+  ASSERT_EQ(h.State(queued), JobState::kPending);
+  // With it there is room, and the job's turn comes.
+  ASSERT_TRUE(Call(wire::NamRemove{"data", true}).status.ok());
+  EXPECT_EQ(h.State(queued), JobState::kFailed);
+  EXPECT_THAT(h.Record(queued).reason, AllOf(HasSubstr("--nam-region"), HasSubstr("'data'")));
+  EXPECT_EQ(h.Record(queued).exit_code, 125);
+  EXPECT_TRUE(h.Sent<effect::SendStartJob>().empty());
+  h.End(first);
+  EXPECT_TRUE(Call(Create("next", kMiB)).status.ok()) << "nothing is kept for it";
+}
+
 TEST_F(ControllerNam, ALargerAllotmentIsOnDiskBeforeItIsTold) {
   const JobId job = Run(1000);
   h.Clear();

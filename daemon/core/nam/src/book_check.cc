@@ -143,6 +143,9 @@ Status NamBook::Impl::CheckTables() const {
       return Error(Code::kInternal, "lease {} is of job {}, which has ended", id, lease.holder.job);
     if (id > last_lease) return Error(Code::kInternal, "lease {} is beyond the last one, {}", id, last_lease);
   }
+  for (const auto& [id, heir] : heirs)
+    if (!leases.contains(id) || leases.at(id).holder == heir || heir.node.empty())
+      return Error(Code::kInternal, "lease {} has an heir that it cannot have", id);
   std::size_t named = 0;
   for (const auto& [uuid, region] : regions) {
     const RegionRecord& record = region.record;

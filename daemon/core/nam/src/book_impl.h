@@ -214,8 +214,9 @@ class NamBook::Impl {
   void Reconcile(std::size_t node);
   void ReconcileRegion(Region& region, std::size_t node);
   void EndOrphans(const std::function<bool(Instant)>& over);
-  // The lease passes to the caller if its holder is an orphan.
+  // The lease passes to the caller if its holder is an orphan, else once it is one.
   void TakeOver(LeaseRecord& lease, const NamCaller& caller);
+  void Pass(LeaseRecord& lease, const NamHolder& heir);
   void DropConnections(std::size_t node, const nam_event::NamdUp& e, std::uint32_t old_pid);
   void ForgetAsks(std::size_t node);
   bool Missing(const Region& region, std::size_t extent) const;
@@ -292,6 +293,9 @@ class NamBook::Impl {
   std::map<NamHolder, std::set<LeaseId>> held;
   // Processes outside jobs whose namd was restarted: until when their leases wait for them.
   std::map<NamHolder, Instant> orphans;
+  // Of leases of processes outside jobs: who has refreshed it since over another connection. A process whose
+  // namd ends comes back by another one of its host, perhaps before the controller has heard of that end.
+  std::map<LeaseId, NamHolder> heirs;
   std::map<std::pair<std::uint32_t, std::string>, LeaseId> lease_tokens;
   std::map<JobId, Job> jobs;
   std::map<std::uint32_t, User> users;

@@ -428,6 +428,76 @@ TEST(NamJobs, ABindingIsJudgedByTheUsersSupplementaryGroups) {
   EXPECT_EQ(h.List(h.Root(), "a").at(0).holders.size(), 2u) << "bob and the job";
 }
 
+// Two NAM nodes on one host. The process asks by way of nam0; what it has lies on nam1.
+class TwoNamds : public ::testing::Test {
+ protected:
+  TwoNamds() : h({{"nam0", Bytes(kMiB)}, {"nam1", Bytes(kMiB)}}) {
+    wire::NamCreate m = Shared("a", 0600);
+    m.lifetime = NamLifetime::kLease;
+    m.nodes = {"nam1"};
+    lease = h.MustGrant(h.Ada(), m).granted.lease;
+    again = h.Ada();
+    again.holder.node = "nam1";
+    again.holder.connection += 1000;
+  }
+  void RestartNam0() {
+    h.namds["nam0"].connections = std::vector<std::uint64_t>{};
+    h.namds["nam0"].pid++;
+    h.Up("nam0");
+  }
+  Harness h;
+  LeaseId lease;
+  NamCaller again;  // the same process, by way of nam1
+};
+
+TEST_F(TwoNamds, ALeasePassesToWhoAskedByTheOtherNamdBeforeTheFirstWasBack) {
+  h.Lose("nam0");
+  ASSERT_TRUE(h.Try(again, wire::NamRefresh{lease}).ok());
+  RestartNam0();
+  h.Sleep(Millis(10'001));
+  ASSERT_EQ(h.store.leases.size(), 1u);
+  EXPECT_EQ(h.store.Load().leases.at(0).holder, again.holder);
+  EXPECT_EQ(h.List(h.Ada()).size(), 1u);
+  h.CloseAll(again);
+  EXPECT_TRUE(h.List(h.Ada()).empty()) << "it ends with its new holder";
+}
+
+TEST_F(TwoNamds, ALeasePassesThoughTheEndOfItsNamdWasNotHeardOf) {
+  ASSERT_TRUE(h.Try(again, wire::NamRefresh{lease}).ok());
+  EXPECT_NE(h.store.Load().leases.at(0).holder, again.holder) << "its first holder may be there";
+  RestartNam0();
+  EXPECT_EQ(h.store.Load().leases.at(0).holder, again.holder);
+}
+
+TEST_F(TwoNamds, ALeaseStaysWithItsHolderIfWhoSharesItAsks) {
+  ASSERT_TRUE(h.Try(again, wire::NamRefresh{lease}).ok());
+  h.namds["nam0"].connections = std::vector<std::uint64_t>{h.Ada().holder.connection};
+  h.Lose("nam0");
+  h.Up("nam0");
+  EXPECT_EQ(h.store.Load().leases.at(0).holder, h.Ada().holder);
+  h.On(nam_event::HolderGone{h.Ada().holder});
+  EXPECT_TRUE(h.store.leases.empty());
+}
+
+TEST_F(TwoNamds, ALeaseWhoseHeirIsGoneWaitsAsAnyOtherAndEnds) {
+  ASSERT_TRUE(h.Try(again, wire::NamRefresh{lease}).ok());
+  h.On(nam_event::HolderGone{again.holder});
+  RestartNam0();
+  EXPECT_EQ(h.store.leases.size(), 1u);
+  h.Sleep(Millis(10'001));
+  EXPECT_TRUE(h.store.leases.empty());
+}
+
+TEST_F(TwoNamds, ARestartOfTheNamdThatHoldsTheRegionEndsNoLease) {
+  h.namds["nam1"].connections = std::vector<std::uint64_t>{};
+  h.namds["nam1"].pid++;
+  h.Lose("nam1");
+  h.Up("nam1");
+  EXPECT_EQ(h.namds["nam1"].welcome.leases, std::vector<LeaseId>{lease});
+  h.Sleep(Millis(10'001));
+  EXPECT_EQ(h.store.leases.size(), 1u);
+}
+
 TEST(NamNodes, ANodeThatLeftTheTopologyLeavesItsRegionsAwayAndRemovable) {
   Harness h({{"nam0", Bytes(kMiB)}, {"nam1", Bytes(kMiB)}});
   wire::NamCreate m = h.Create("a", {64});
