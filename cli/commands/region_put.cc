@@ -37,7 +37,7 @@ Result<int> RegionPut(const Args& args) {
   TransferOptions options;
   options.length = range.length;
   options.until_end = !source->size();
-  if (source->can_seek()) options.state_path = file + ".msa-part";
+  if (source->can_seek()) options.state_path = PartPath(file);
   options.resume = copy.resume;
   options.verify = !copy.no_verify;
   options.what = "put " + file;

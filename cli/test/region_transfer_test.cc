@@ -116,6 +116,18 @@ TEST_F(Transfers, GetBackWhatWasPut) {
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/out.msa-part"));
 }
 
+TEST_F(Transfers, KeepTheirStateWhereSomethingCanBeWritten) {
+  EXPECT_EQ(PartPath(file_), state());
+  const char* const before = std::getenv("XDG_STATE_HOME");
+  const std::string restored = before == nullptr ? "" : before;
+  ::setenv("XDG_STATE_HOME", (dir_ + "/home").c_str(), 1);
+  const std::string elsewhere = PartPath("/proc/1/no-place/data");
+  EXPECT_EQ(std::filesystem::path(elsewhere).parent_path(), dir_ + "/home/msa");
+  EXPECT_EQ(PartPath("/proc/1/no-place/data"), elsewhere) << "--resume finds it";
+  EXPECT_NE(PartPath("/proc/1/no-place/other"), elsewhere);
+  restored.empty() ? ::unsetenv("XDG_STATE_HOME") : ::setenv("XDG_STATE_HOME", restored.c_str(), 1);
+}
+
 TEST_F(Transfers, FindOutWhetherWhatTheyWroteIsStillThere) {
   const wire::NamRegionInfo written = region_->info;
   EXPECT_TRUE(CheckStillThere(system_, written).ok());

@@ -22,8 +22,15 @@ SystemTopology WithNam() {
   return t;
 }
 
-ControllerOptions Options() {
+// Supplementary groups by uid.
+using GroupTable = std::map<std::uint32_t, std::vector<std::uint32_t>>;
+
+ControllerOptions Options(const GroupTable& groups) {
   ControllerOptions options;
+  options.groups_of = [&groups](const UserIdentity& user) {
+    const auto it = groups.find(user.uid);
+    return it == groups.end() ? std::vector<std::uint32_t>() : it->second;
+  };
   options.nam_system = kSystem;
   options.nam_key = std::string(32, 'k');
   options.sign_lease = [](std::string_view lease) { return "signed:" + std::to_string(lease.size()); };
@@ -133,7 +140,8 @@ class ControllerNam : public ::testing::Test {
     return failed.ok() ? *failed : wire::NamFailed{};
   }
 
-  Harness h{Options(), WithNam()};
+  GroupTable groups;
+  Harness h{Options(groups), WithNam()};
   std::map<std::pair<RegionUuid, Generation>, wire::NamExtentState> extents;
   std::set<std::uint64_t> done;
   std::uint64_t random = 0;
@@ -357,6 +365,21 @@ TEST_F(ControllerNam, ABindingIsCheckedWhenTheJobIsSubmitted) {
   EXPECT_EQ(h.Submit(Harness::Request(spec)).status().code(), Code::kInvalidArgument);
   spec.nam_regions = {{"data", NamRights::kRead}, {"data", NamRights::kRead}};
   EXPECT_THAT(h.Submit(Harness::Request(spec)).status().message(), HasSubstr("twice"));
+}
+
+TEST_F(ControllerNam, ASupplementaryGroupGivesTheRightToABinding) {
+  wire::NamCreate shared = Create("data", 64);
+  shared.mode = 0640;
+  ASSERT_TRUE(Call(shared, kBob).status.ok());
+  h.On(event::NamCallEnded{1});
+  JobSpec spec = Harness::Spec("cluster", 1);
+  spec.nam_regions = {{"data", NamRights::kRead}};
+  EXPECT_EQ(h.Submit(Harness::Request(spec)).status().code(), Code::kPermissionDenied);
+  groups[kAda.uid] = {kBob.gid};
+  const JobId job = Run(0, {{"data", NamRights::kRead}});
+  const auto held = Call(wire::NamRemove{"data", false}, kBob);
+  EXPECT_EQ(held.status.code(), Code::kFailedPrecondition) << "the job holds it";
+  h.End(job);
 }
 
 TEST_F(ControllerNam, ABoundRegionIsHeldByTheJobWhileItRuns) {

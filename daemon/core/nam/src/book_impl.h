@@ -56,7 +56,7 @@ class NamBook::Impl {
   struct Region {
     RegionRecord record;
     std::vector<std::uint64_t> charges;  // by extent
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;             // their sum
     std::set<LeaseId> leases;
     std::optional<Pending> pending;
     std::vector<std::uint64_t> removers;  // tags
@@ -201,6 +201,7 @@ class NamBook::Impl {
   void Forget(Region& region);
   void AddGhost(std::size_t node, ExtentKey key, std::uint64_t bytes);
   void DropGhost(std::size_t node, ExtentKey key);
+  bool HasGhosts(std::size_t node, RegionUuid uuid) const;
   void AskFree(std::size_t node, ExtentKey key);
   void Freed(std::size_t node, ExtentKey key);
   void AskFreesAgain(std::size_t node);
@@ -237,6 +238,8 @@ class NamBook::Impl {
   void ChargeJob(Job& job, std::uint64_t bytes, Sign sign);
   void SetReserved(Job& job, std::uint64_t reserved);
   Status CheckUserQuota(const UserIdentity& user, const std::string& name, std::uint64_t more) const;
+  // What the job may draw: its allotment, or the default and what its children asked for; nullopt: anything.
+  std::optional<std::uint64_t> LimitOf(const Job& job) const;
   Status CheckJobQuota(const Job& job, std::uint64_t more) const;
   // Are `more` bytes free for `job`, or for somebody without?
   Status CheckFree(const Job* job, std::uint64_t more) const;

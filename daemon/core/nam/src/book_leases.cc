@@ -217,6 +217,7 @@ void NamBook::Impl::BindJob(const Job& job) {
   NamCaller caller;
   caller.user = started.user;
   caller.user_name = started.user_name;
+  caller.groups = started.groups;
   caller.holder.job = started.job;
   caller.who = fmt::format("job {}", started.job);
   for (const wire::NamRegionBinding& binding : started.regions) {

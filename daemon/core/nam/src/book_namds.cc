@@ -130,7 +130,7 @@ void NamBook::Impl::Reconcile(std::size_t index) {
                       (key.second == region->record.generation ||
                        (region->pending && key.second == region->pending->generation));
     // Of a layout that was replaced, and the controller died before it was freed.
-    if (region != nullptr && region->committed() && key.second < region->record.generation &&
+    if (region != nullptr && !region->reserved() && key.second < region->record.generation &&
         report.state != wire::NamExtentState::kPending)
       AddGhost(index, key, report.bytes.value);
     else if (!ours && report.state == wire::NamExtentState::kPending && !node.ghosts.contains(key)) {

@@ -38,7 +38,8 @@ class FabricServer {
   // provider that is known to lose transfers. Takes a second and more. Calls Prepare.
   static Result<std::unique_ptr<FabricServer>> Start(FabricServerOptions options, Handler handler);
   // To be called before, while the process has one thread: sets libfabric's FI_OFI_RXM_CM_PROGRESS_INTERVAL,
-  // unless that is set, so that connecting takes 1 ms rather than 20.
+  // unless that is set, so that connecting takes 1 ms rather than 20, and lets the libraries that are loaded
+  // with libfabric leave the process's signal handlers alone.
   static void Prepare();
   virtual ~FabricServer() = default;
 
