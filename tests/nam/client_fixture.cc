@@ -42,10 +42,14 @@ bool ClientTest::Connect() {
   const auto hello = controller_->AwaitHello();
   if (!hello) return false;
   for (auto& [lease, granted] : leases_) granted.connection = 0;  // ended with the namd before
-  provider_ = hello->fabric_provider;
-  address_ = hello->fabric_address;
-  controller_->Welcome();
+  Take(*hello);
   return true;
+}
+
+void ClientTest::Take(const wire::NamdHello& hello) {
+  provider_ = hello.fabric_provider;
+  address_ = hello.fabric_address;
+  controller_->Welcome();
 }
 
 void ClientTest::TearDown() {
@@ -141,6 +145,8 @@ void ClientTest::Play() {
     for (const auto& one : work) one(*controller_);
     if (const auto request = controller_->Await<wire::NamFromLocal>(Millis(2))) Answer(*request);
     if (const auto gone = controller_->Await<wire::NamLocalGone>(Millis(0))) End(*gone);
+    // Again when its fabric is up.
+    if (const auto hello = controller_->Await<wire::NamdHello>(Millis(0))) Take(*hello);
   }
 }
 

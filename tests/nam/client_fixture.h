@@ -57,6 +57,7 @@ class ClientTest : public namd::test::NamdTest {
  private:
   void StartAsMeant();
   bool Connect();
+  void Take(const wire::NamdHello& hello);
   void Play();
   void Answer(const wire::NamFromLocal& request);
   void Refuse(const wire::NamFromLocal& request, Code code, const std::string& why);

@@ -13,12 +13,11 @@ using testing::HasSubstr;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSystem = 0x77;
 
-SystemTopology WithNam() {
+SystemTopology WithNam(Bytes capacity) {
   SystemTopology t = Small();
   t.modules.push_back({ModuleId(3), "nam", "nam"});
-  t.nodes.push_back(
-      {.name = "nam0", .module = ModuleId(3), .cores = 1, .nam = Bytes(kMiB), .synthetic = true});
-  t.nam_job_quota = Bytes(kMiB / 2);
+  t.nodes.push_back({.name = "nam0", .module = ModuleId(3), .cores = 1, .nam = capacity, .synthetic = true});
+  t.nam_job_quota = Bytes(capacity.value / 2);
   return t;
 }
 
@@ -39,14 +38,14 @@ ControllerOptions Options(const GroupTable& groups) {
 
 class ControllerNam : public ::testing::Test {
  protected:
-  ControllerNam() {
+  explicit ControllerNam(Bytes capacity_ = Bytes(kMiB)) : capacity(capacity_) {
     h.RegisterAll();
     Up();
   }
 
   void Up() {
     wire::NamdHello hello;
-    hello.capacity = Bytes(kMiB);
+    hello.capacity = capacity;
     hello.socket = "/d/n/nam0/namd.sock";
     for (const auto& [key, state] : extents)
       hello.extents.push_back({key.first, key.second, state, Bytes(64)});
@@ -140,8 +139,9 @@ class ControllerNam : public ::testing::Test {
     return failed.ok() ? *failed : wire::NamFailed{};
   }
 
+  const Bytes capacity;
   GroupTable groups;
-  Harness h{Options(groups), WithNam()};
+  Harness h{Options(groups), WithNam(capacity)};
   std::map<std::pair<RegionUuid, Generation>, wire::NamExtentState> extents;
   std::set<std::uint64_t> done;
   std::uint64_t random = 0;
@@ -242,7 +242,7 @@ TEST_F(ControllerNam, AnRpcsLeasesEndWithIt) {
 }
 
 TEST_F(ControllerNam, AJobThatEndsTakesItsWindowsWithItHoweverItEnds) {
-  const JobId first = Run(1000);
+  const JobId first = Run(2000);
   FromTask(first, Create("win", 1000, wire::NamLifetime::kLease));
   FromTask(first, Create("kept", 0));
   h.End(first);
@@ -440,11 +440,15 @@ TEST_F(ControllerNam, ACreateNeedsOneCommitAndNoPass) {
   EXPECT_EQ(h.Sent<nam_effect::PutLease>().size(), 1u);
 }
 
-TEST_F(ControllerNam, AnAnswerThatIsTooLongIsRefusedInWords) {
-  const JobId job = Run();
+class ControllerLargeNam : public ControllerNam {
+ protected:
+  ControllerLargeNam() : ControllerNam(Bytes(64 * kMiB)) {}
+};
+
+TEST_F(ControllerLargeNam, GivesALeaseOfTheMostSegmentsThatFitsIntoAMessage) {
   wire::NamCreate wide = Create("wide", 1);
   wide.segments.assign(wire::kMaxNamSegments, {Bytes(1), 1});
-  const wire::NamToTask answer = FromTask(job, wide);
+  const wire::NamToTask answer = FromTask(Run(32 * kMiB), wide);
   EXPECT_EQ(answer.type, wire::NamGranted::kType);
   EXPECT_LE(answer.payload.size(), wire::kMaxNamPayload);
 }
