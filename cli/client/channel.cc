@@ -1,4 +1,3 @@
-#include <grpc/grpc.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/support/channel_arguments.h>
 
@@ -11,9 +10,6 @@ constexpr int kMaxMessageBytes = 64 << 20;
 }  // namespace
 
 std::shared_ptr<grpc::Channel> OpenChannel(UniqueFd socket) {
-  // Never given back: when its last user goes, gRPC ends on a thread of its own, and a channel that is opened
-  // meanwhile may stand on what that takes away (gRPC 1.51: "assertion failed: prior > 0").
-  [[maybe_unused]] static const bool kept = (grpc_init(), true);
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
