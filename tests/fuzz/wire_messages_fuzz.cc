@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "msa/base/enrol_messages.h"
 #include "msa/base/messages.h"
 #include "msa/base/nam_messages.h"
 
@@ -22,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       SignedNamLease, NamAttach, NamAttached, NamDetach, NamAtomic, NamAtomicDone, NamLock, NamLocked,
       NamdHello, NamExtentDone, NamExtentDamaged, NamFromLocal, NamLocalGone, NamdWelcome, NamExtentAllocate,
       NamExtentCommit, NamToLocal, NamExtentFree, NamRevoke, NamdQuit, NamClientHello, NamFromTask,
-      NamTaskGone, NamToTask, NamAllotmentAsk, NamAllotment>(
+      NamTaskGone, NamToTask, NamAllotmentAsk, NamAllotment, EnrolRequest, Enrolled, EnrolRefused>(
       data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
   return 0;
 }

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <spdlog/spdlog.h>
 
 #include "msa/adapters/enrol/member_dialer.h"
@@ -59,24 +61,34 @@ Status MemberListener::Open(OnMember on_member) {
                 .tls = [this] { return Tls(); },
                 .on_member = std::move(on_member),
                 .on_refused = refused});
-  MSA_ASSIGN_OR_RETURN(enrolment_,
-                       EnrolServer::Start(std::move(enrol), authority_,
-                                          {.allow = [this](const PeerIdentity& who) { return Allow(who); },
-                                           .on_enrolled =
-                                               [](const std::string& from, const PeerIdentity& who) {
-                                                 spdlog::debug("from={} enrolled {}", from, ToUri(who));
-                                               },
-                                           .on_refused = refused}));
+  MSA_ASSIGN_OR_RETURN(
+      enrolment_, EnrolServer::Start(std::move(enrol), authority_,
+                                     {.allow = [this](const std::string& from,
+                                                      const PeerIdentity& who) { return Allow(from, who); },
+                                      .on_enrolled =
+                                          [this](const std::string& from, const PeerIdentity& who) {
+                                            spdlog::debug("from={} enrolled {}", from, ToUri(who));
+                                            // Sessions outlive the certificates that opened them.
+                                            pump_->Extend(who, Now() + options_.life);
+                                          },
+                                      .on_refused = refused}));
   return Status::Ok();
 }
 
-Status MemberListener::Allow(const PeerIdentity& who) const {
+Status MemberListener::Allow(const std::string& from, const PeerIdentity& who) const {
   if (who.role != PeerRole::kNode) return Status::Ok();
   if (who.user.uid != 0 && who.user.uid != ::geteuid())
     return Error(Code::kPermissionDenied,
                  "uid {} may not speak for node '{}'; node daemons run as root or as uid {}", who.user.uid,
                  who.node, ::geteuid());
-  return options_.check_node(who.node);
+  MSA_RETURN_IF_ERROR(options_.check_node(who.node));
+  MSA_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, AddressesOf(who.node));
+  if (std::find(addresses.begin(), addresses.end(), from) != addresses.end()) return Status::Ok();
+  return Error(
+      Code::kPermissionDenied,
+      "{} is not the address of node '{}', which is {} for the controller; a node daemon runs on the "
+      "host of its node's name",
+      from, who.node, fmt::join(addresses, " or "));
 }
 
 // Its own certificate is as short-lived as the others'; each connection takes the present one.

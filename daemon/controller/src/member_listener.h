@@ -33,7 +33,7 @@ class MemberListener {
  private:
   MemberListener(Options options, CertificateAuthority authority);
   Status Open(OnMember on_member);
-  Status Allow(const PeerIdentity& who) const;
+  Status Allow(const std::string& from, const PeerIdentity& who) const;
   std::shared_ptr<const MemberTls> Tls() MSA_EXCLUDES(mu_);
 
   const Options options_;

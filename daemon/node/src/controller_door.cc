@@ -1,13 +1,13 @@
 #include "controller_door.h"
 
-#include <algorithm>
+#include <optional>
 
-#include "msa/base/clock.h"
+#include <spdlog/spdlog.h>
+
+#include "msa/adapters/tls/tcp_socket.h"
 
 namespace msa::node {
-
-Result<std::unique_ptr<ControllerDoor>> ControllerDoor::Create(EventLoop& loop, const Options& options,
-                                                               std::function<void()> on_renew) {
+Result<std::unique_ptr<ControllerDoor>> ControllerDoor::Create(EventLoop& loop, const Options& options) {
   MSA_ASSIGN_OR_RETURN(const ControllerAddress address, ParseControllerAddress(options.controller));
   EnrolOptions enrol;
   enrol.address = address.enrol;
@@ -15,22 +15,15 @@ Result<std::unique_ptr<ControllerDoor>> ControllerDoor::Create(EventLoop& loop, 
   enrol.node = options.node;
   enrol.controller_uid = options.controller_uid;
   enrol.munge_socket = options.munge_socket;
-  MSA_ASSIGN_OR_RETURN(auto dialer, MemberDialer::Create(std::move(enrol)));
-  return std::unique_ptr<ControllerDoor>(
-      new ControllerDoor(loop, address.tls, std::move(dialer), std::move(on_renew)));
+  const auto on_trouble = [](const Status& why) {
+    spdlog::warn("certificate not renewed: {}", why.message());
+  };
+  MSA_ASSIGN_OR_RETURN(auto dialer, MemberDialer::Create(std::move(enrol), on_trouble));
+  return std::unique_ptr<ControllerDoor>(new ControllerDoor(loop, address.tls, std::move(dialer)));
 }
 
-ControllerDoor::ControllerDoor(EventLoop& loop, std::string address, std::unique_ptr<MemberDialer> dialer,
-                               std::function<void()> on_renew)
-    : loop_(loop),
-      address_(std::move(address)),
-      dialer_(std::move(dialer)),
-      on_renew_(std::move(on_renew)),
-      worker_(loop) {}
-
-ControllerDoor::~ControllerDoor() {
-  if (renewal_) loop_.Cancel(*renewal_);
-}
+ControllerDoor::ControllerDoor(EventLoop& loop, std::string address, std::unique_ptr<MemberDialer> dialer)
+    : address_(std::move(address)), dialer_(std::move(dialer)), worker_(loop) {}
 
 void ControllerDoor::Connect(std::function<void(Result<UniqueFd>)> done) {
   struct Work {
@@ -38,18 +31,16 @@ void ControllerDoor::Connect(std::function<void(Result<UniqueFd>)> done) {
   };
   const auto work = std::make_shared<Work>();
   worker_.Run([this, work] { work->result = dialer_->Dial(address_, {.role = PeerRole::kController}); },
-              [this, work, done = std::move(done)] {
-                if (work->result->ok()) PlanRenewal();
-                done(*std::move(work->result));
-              });
+              [work, done = std::move(done)] { done(*std::move(work->result)); });
 }
 
-void ControllerDoor::PlanRenewal() {
-  if (renewal_) loop_.Cancel(*renewal_);
-  renewal_ = loop_.After(std::max(dialer_->RenewAt() - Now(), Millis(0)), [this] {
-    renewal_.reset();
-    on_renew_();
+Status ControllerDoor::Serve(const std::string& address,
+                             std::function<void(UniqueFd, const PeerIdentity&)> on_client) {
+  MSA_ASSIGN_OR_RETURN(UniqueFd listener, ListenTcp(address));
+  dialer_->Serve(std::move(listener), std::move(on_client), [](const std::string& from, const Status& why) {
+    spdlog::warn("from={} refused: {}", from, why.message());
   });
+  return Status::Ok();
 }
 
 }  // namespace msa::node

@@ -19,26 +19,22 @@ class ControllerDoor {
     std::uint32_t controller_uid = 0;
     std::string munge_socket;
   };
-  // `on_renew`: the certificate ends soon, and with it the connection: it is time for another one.
-  static Result<std::unique_ptr<ControllerDoor>> Create(EventLoop& loop, const Options& options,
-                                                        std::function<void()> on_renew);
-  ~ControllerDoor();
+  static Result<std::unique_ptr<ControllerDoor>> Create(EventLoop& loop, const Options& options);
   ControllerDoor(const ControllerDoor&) = delete;
   ControllerDoor& operator=(const ControllerDoor&) = delete;
+
+  // Lets clients with a certificate in, at HOST:PORT. `on_client` runs on another thread. Once. Errors as
+  // ListenTcp.
+  Status Serve(const std::string& address, std::function<void(UniqueFd, const PeerIdentity&)> on_client);
 
   // Calls `done` once, unless the door is destroyed before.
   void Connect(std::function<void(Result<UniqueFd>)> done);
 
  private:
-  ControllerDoor(EventLoop& loop, std::string address, std::unique_ptr<MemberDialer> dialer,
-                 std::function<void()> on_renew);
-  void PlanRenewal();
+  ControllerDoor(EventLoop& loop, std::string address, std::unique_ptr<MemberDialer> dialer);
 
-  EventLoop& loop_;
   const std::string address_;
   const std::unique_ptr<MemberDialer> dialer_;
-  const std::function<void()> on_renew_;
-  std::optional<TimerId> renewal_;
   Worker worker_;  // names resolve, and munged answers, when they will
 };
 

@@ -73,13 +73,14 @@ Result<NodeDaemon::Options> Prepare(const Options& options, const NodeSpec& spec
   SessionRelay::Options sessions;
   sessions.node = options.name;
   sessions.hold = Millis(options.attach_hold_ms);
-  return NodeDaemon::Options{DescribeNode(spec, machine.description()),
-                             paths,
-                             options.controller,
-                             std::move(jobds),
-                             std::move(sessions),
-                             options.controller_uid,
-                             options.munge_socket};
+  NodeDaemon::Options out{.description = DescribeNode(spec, machine.description()),
+                          .paths = paths,
+                          .controller = options.controller,
+                          .jobds = std::move(jobds),
+                          .sessions = std::move(sessions),
+                          .far = {}};
+  if (options.controller.starts_with(kTlsPrefix)) out.far = options.far;
+  return out;
 }
 
 class Signals {

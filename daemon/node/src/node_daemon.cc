@@ -108,17 +108,28 @@ Status NodeDaemon::Start() {
   };
   ControllerSession::Options session;
   session.address = options_.controller;
-  if (options_.controller.starts_with(kTlsPrefix)) {
-    MSA_ASSIGN_OR_RETURN(door_, ControllerDoor::Create(loop_,
-                                                       {.controller = options_.controller,
-                                                        .node = options_.description.name,
-                                                        .controller_uid = options_.controller_uid,
-                                                        .munge_socket = options_.munge_socket},
-                                                       [this] { controller_->Reconnect(); }));
+  attach_address_ = "unix:" + options_.paths.attach_socket();
+  if (options_.far) {
+    MSA_RETURN_IF_ERROR(OpenDoor());
     session.connect = [this](std::function<void(Result<UniqueFd>)> done) { door_->Connect(std::move(done)); };
   }
   controller_ = std::make_unique<ControllerSession>(loop_, std::move(session), std::move(handlers));
   controller_->Start();
+  return Status::Ok();
+}
+
+// Towards other hosts: the controller, and clients of the jobs here.
+Status NodeDaemon::OpenDoor() {
+  const FarOptions& far = *options_.far;
+  MSA_ASSIGN_OR_RETURN(door_, ControllerDoor::Create(loop_, {.controller = options_.controller,
+                                                             .node = options_.description.name,
+                                                             .controller_uid = far.controller_uid,
+                                                             .munge_socket = far.munge_socket}));
+  MSA_RETURN_IF_ERROR(door_->Serve(
+      fmt::format("{}:{}", far.host, far.port), [this](UniqueFd connection, const PeerIdentity& who) {
+        sessions_.Take(std::move(connection), Peer{{.pid = 0, .user = who.user}, ToUri(who)});
+      }));
+  attach_address_ = fmt::format("{}{}@{}:{}", kTlsPrefix, options_.description.name, far.host, far.port);
   return Status::Ok();
 }
 
@@ -151,8 +162,9 @@ node_control::RegisterNode NodeDaemon::MakeRegistration() {
   out.daemon_version = MSA_VERSION;
   out.protocol_version = wire::kProtocolVersion;
   out.description = options_.description;
-  out.attach_address = "unix:" + options_.paths.attach_socket();
-  out.jobd_address = options_.paths.peer_address_pattern();
+  out.attach_address = attach_address_;
+  out.jobd_address = options_.far ? fmt::format("tcp:{}:%P{}", options_.far->host, options_.far->jobd_ports)
+                                  : options_.paths.peer_address_pattern();
   out.jobds = jobds_.States();
   // Jobs that ended here while the controller was away: listed, so that their end comes to it as such.
   for (const auto& [key, entry] : reports_.entries()) {

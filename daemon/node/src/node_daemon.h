@@ -14,6 +14,7 @@
 #include "controller_door.h"
 #include "jobd_manager.h"
 #include "nam_link.h"
+#include "options.h"
 #include "report_log.h"
 #include "session_relay.h"
 #include "unsent_reports.h"
@@ -33,8 +34,7 @@ class NodeDaemon {
     std::string controller;  // "unix:PATH" or "tls:HOST:PORT"
     JobdManager::Options jobds;
     SessionRelay::Options sessions;
-    std::uint32_t controller_uid = 0;  // with tls
-    std::string munge_socket;          // likewise; empty: libmunge's own
+    std::optional<FarOptions> far;  // with tls
   };
   NodeDaemon(EventLoop& loop, Options options);
   ~NodeDaemon();
@@ -57,6 +57,7 @@ class NodeDaemon {
   void OnReport(const JobKey& key, wire::Frame frame);
   void OnGone(GoneJob gone);
   void SendGone(const GoneJob& gone);
+  Status OpenDoor();
   Status ListenToNamd();
   // What the job daemons said since the loop's last turn.
   void FlushReports();
@@ -69,8 +70,9 @@ class NodeDaemon {
   SessionRelay sessions_;
   ReportLog reports_;
   UnsentReports unsent_;
-  std::unique_ptr<NamLink> nam_;          // of a node with network attached memory
-  std::unique_ptr<ControllerDoor> door_;  // with tls
+  std::unique_ptr<NamLink> nam_;  // of a node with network attached memory
+  std::string attach_address_;
+  std::unique_ptr<ControllerDoor> door_;  // with tls; gives connections to sessions_
   std::unique_ptr<ControllerSession> controller_;
   Millis heartbeat_interval_{1000};
   TimerId heartbeat_timer_{};

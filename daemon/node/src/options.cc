@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 
 #include <CLI/CLI.hpp>
@@ -9,10 +10,50 @@
 #include "msa/adapters/enrol/member_dialer.h"
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/unix_socket.h"
+#include "msa/adapters/tls/tcp_socket.h"
 
 #include "node_paths.h"
 
 namespace msa::node {
+
+namespace {
+
+void AddFarOptions(CLI::App& app, FarOptions& far) {
+  app.add_option("--controller-uid", far.controller_uid,
+                 "whom a controller on another host must run as (default 0)");
+  app.add_option("--munge-socket", far.munge_socket, "of munged (default: munge's own)");
+  app.add_option("--host", far.host,
+                 "with --controller tls:...: by which other hosts reach this one (default: the node's name)");
+  app.add_option("--port", far.port, "likewise, for msactl on other hosts (default 7710)")
+      ->check(CLI::Range(1, 65535));
+  app.add_option("--jobd-ports", far.jobd_ports,
+                 "likewise, FIRST-LAST: for the job daemons here; one that another program has fails its job "
+                 "(default 20000-29999)");
+}
+
+// For others a name or a number must mean this host.
+Status CompleteFar(const std::string& name, FarOptions& far) {
+  MSA_ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
+                       AddressesOf(far.host.empty() ? name : far.host));
+  far.host = addresses.front();
+  if (far.host.starts_with("127.") || far.host == "::1")
+    return Error(
+        Code::kInvalidArgument,
+        "'{}' is {} here, which means another host elsewhere; give this host's address by --host, or "
+        "correct /etc/hosts",
+        name, far.host);
+  if (far.host.find(':') != std::string::npos) far.host = "[" + far.host + "]";
+  unsigned first = 0;
+  unsigned last = 0;
+  char rest = 0;
+  if (std::sscanf(far.jobd_ports.c_str(), "%5u-%5u%c", &first, &last, &rest) != 2 || first == 0 ||
+      last < first || last > 65535)
+    return Error(Code::kInvalidArgument, "--jobd-ports '{}'; expected FIRST-LAST, ports from 1 to 65535",
+                 far.jobd_ports);
+  return Status::Ok();
+}
+
+}  // namespace
 
 ParsedOptions ParseOptions(int argc, char** argv) {
   ParsedOptions parsed;
@@ -27,9 +68,7 @@ ParsedOptions ParseOptions(int argc, char** argv) {
       "--controller", o.controller,
       "address of the controller: unix:PATH, or tls:HOST:PORT on another host, where munge vouches for "
       "this one (default unix:DIR/controller.sock)");
-  app.add_option("--controller-uid", o.controller_uid,
-                 "whom a controller on another host must run as (default 0)");
-  app.add_option("--munge-socket", o.munge_socket, "of munged (default: munge's own)");
+  AddFarOptions(app, o.far);
   app.add_option(
          "--pool", o.pool,
          "warm job daemons kept (default 2; more for a while when many jobs start; 0: each job starts its "
@@ -73,6 +112,7 @@ Status CompleteOptions(Options& options) {
   if (options.controller.empty()) options.controller = "unix:" + options.dir + "/controller.sock";
   if (options.controller.starts_with(kTlsPrefix)) {
     MSA_RETURN_IF_ERROR(ParseControllerAddress(options.controller).status());
+    MSA_RETURN_IF_ERROR(CompleteFar(options.name, options.far));
   } else if (options.controller.starts_with("unix:")) {
     MSA_RETURN_IF_ERROR(CheckSocketPath(options.controller.substr(5)));
   } else {

@@ -8,13 +8,21 @@
 
 namespace msa::node {
 
+// Towards other hosts.
+struct FarOptions {
+  std::uint32_t controller_uid = 0;  // whom the controller must run as
+  std::string munge_socket;          // empty: libmunge's own
+  std::string host;                  // address of this node, a number; default: what its name resolves to
+  std::uint16_t port = 7710;         // for clients of jobs here
+  std::string jobd_ports = "20000-29999";
+};
+
 struct Options {
   std::string name;
   std::string dir;
   std::string topology;
-  std::string controller;    // default: unix:DIR/controller.sock
-  std::string munge_socket;  // empty: libmunge's own
-  std::uint32_t controller_uid = 0;
+  std::string controller;  // default: unix:DIR/controller.sock
+  FarOptions far;          // used if the controller is at a tls address
   std::string jobd;        // default: msa-jobd beside this executable
   std::string trampoline;  // default: msa-exec beside this executable
   std::uint32_t pool = 2;

@@ -29,6 +29,8 @@ class SessionRelay {
 
   // Opens the socket. Errors as ListenUnix.
   Status Listen(const std::string& path);
+  // A client on another host, whom a certificate has named. After Listen; any thread.
+  void Take(UniqueFd connection, const Peer& peer) { server_->Take(std::move(connection), peer); }
 
   // From the job daemons.
   void OnHere(const JobKey& key);

@@ -1,10 +1,17 @@
 #include "msa/adapters/enrol/member_dialer.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "msa/base/clock.h"
 
 namespace msa {
+namespace {
+
+// A third of a certificate's life is left for it, 20 minutes as a rule.
+constexpr Millis kRenewAgain{1000};
+
+}  // namespace
 
 Result<ControllerAddress> ParseControllerAddress(std::string_view text) {
   const Status bad =
@@ -21,13 +28,49 @@ Result<ControllerAddress> ParseControllerAddress(std::string_view text) {
                            .enrol = fmt::format("{}:{}", address.substr(0, colon), port + 1)};
 }
 
-Result<std::unique_ptr<MemberDialer>> MemberDialer::Create(EnrolOptions enrol) {
+Result<std::unique_ptr<MemberDialer>> MemberDialer::Create(EnrolOptions enrol,
+                                                           std::function<void(const Status&)> on_trouble) {
   MSA_ASSIGN_OR_RETURN(auto pump, TlsPump::Start({}));
-  return std::unique_ptr<MemberDialer>(new MemberDialer(std::move(enrol), std::move(pump)));
+  return std::unique_ptr<MemberDialer>(
+      new MemberDialer(std::move(enrol), std::move(on_trouble), std::move(pump)));
 }
 
-MemberDialer::MemberDialer(EnrolOptions enrol, std::unique_ptr<TlsPump> pump)
-    : enrol_(std::move(enrol)), pump_(std::move(pump)) {}
+MemberDialer::MemberDialer(EnrolOptions enrol, std::function<void(const Status&)> on_trouble,
+                           std::unique_ptr<TlsPump> pump)
+    : enrol_(std::move(enrol)),
+      on_trouble_(std::move(on_trouble)),
+      pump_(std::move(pump)),
+      renewal_([this] { Renew(); }) {}
+
+MemberDialer::~MemberDialer() {
+  {
+    const MutexLock lock(mu_);
+    stop_ = true;
+    changed_.NotifyAll();
+  }
+  renewal_.join();
+}
+
+// Connections go on over a renewal: both ends extend them.
+void MemberDialer::Renew() {
+  SteadyTime not_before{};
+  for (;;) {
+    {
+      const MutexLock lock(mu_);
+      while (!stop_ && tls_ == nullptr) changed_.Wait(mu_);
+      for (;;) {
+        if (stop_) return;
+        const auto due = std::max(SteadyNow() + (renew_at_ - Now()), not_before);
+        if (due <= SteadyNow()) break;
+        changed_.WaitUntil(mu_, due);
+      }
+    }
+    const Status renewed = Member().status();
+    if (renewed.ok()) continue;
+    if (on_trouble_) on_trouble_(renewed);
+    not_before = SteadyNow() + kRenewAgain;
+  }
+}
 
 Result<std::shared_ptr<const MemberTls>> MemberDialer::Member() {
   {
@@ -40,12 +83,10 @@ Result<std::shared_ptr<const MemberTls>> MemberDialer::Member() {
   const MutexLock lock(mu_);
   tls_ = std::move(fresh);
   renew_at_ = begin + (tls_->until() - begin) * 2 / 3;
+  // It has answered as the controller's user just now.
+  pump_->Extend({.role = PeerRole::kController}, tls_->until());
+  changed_.NotifyAll();
   return tls_;
-}
-
-Instant MemberDialer::RenewAt() const {
-  const MutexLock lock(mu_);
-  return renew_at_;
 }
 
 Result<UniqueFd> MemberDialer::Dial(const std::string& address, const PeerIdentity& expected) {

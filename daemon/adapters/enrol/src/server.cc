@@ -1,4 +1,3 @@
-#include <netdb.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -10,6 +9,7 @@
 #include "msa/adapters/enrol/enrol.h"
 #include "msa/adapters/munge/munge.h"
 #include "msa/adapters/process/frame_channel.h"
+#include "msa/adapters/tls/tcp_socket.h"
 #include "msa/base/clock.h"
 
 #include "payload.h"
@@ -76,11 +76,8 @@ class Server final : public EnrolServer {
 
   void Take(UniqueFd socket, const sockaddr_storage& from, socklen_t size) {
     const std::uint64_t id = next_++;
-    char host[NI_MAXHOST] = "?";
-    (void)::getnameinfo(reinterpret_cast<const sockaddr*>(&from), size, host, sizeof host, nullptr, 0,
-                        NI_NUMERICHOST);
     Client& client = clients_[id];
-    client.from = host;
+    client.from = NumberOf(reinterpret_cast<const sockaddr*>(&from), size);
     auto channel = FrameChannel::Create(*loop_, MakePlainStream(std::move(socket)),
                                         {.on_frame = [this, id](wire::Frame frame) { OnFrame(id, frame); },
                                          .on_closed = [this, id](const Status& why) { OnClosed(id, why); }},
@@ -120,7 +117,7 @@ class Server final : public EnrolServer {
       loop_->Post([this, id] { clients_.erase(id); });
       return;
     }
-    const Result<wire::Enrolled> answer = Answer(*request, who);
+    const Result<wire::Enrolled> answer = Answer(client.from, *request, who);
     if (answer.ok()) {
       client.channel->SendMessage(*answer);
       if (handlers_.on_enrolled) handlers_.on_enrolled(client.from, who);
@@ -146,7 +143,8 @@ class Server final : public EnrolServer {
     return request;
   }
 
-  Result<wire::Enrolled> Answer(const wire::EnrolRequest& request, PeerIdentity& who) const {
+  Result<wire::Enrolled> Answer(const std::string& from, const wire::EnrolRequest& request,
+                                PeerIdentity& who) const {
     if (request.version != wire::kEnrolVersion)
       return Error(Code::kFailedPrecondition,
                    "enrolment version {}, this controller has {}; use one msa throughout", request.version,
@@ -157,7 +155,7 @@ class Server final : public EnrolServer {
                    request.role);
     who.role = static_cast<PeerRole>(request.role);
     who.node = request.node;
-    MSA_RETURN_IF_ERROR(handlers_.allow(who));
+    MSA_RETURN_IF_ERROR(handlers_.allow(from, who));
     wire::Enrolled answer;
     MSA_ASSIGN_OR_RETURN(answer.certificate, authority_.Issue(request.request, who, Now(), options_.life));
     answer.authority = authority_.certificate();

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -10,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "msa/adapters/enrol/enrol.h"
+#include "msa/adapters/enrol/member_dialer.h"
 #include "msa/adapters/munge/munge.h"
 #include "msa/adapters/tls/member_tls.h"
 #include "msa/adapters/tls/tcp_socket.h"
@@ -40,14 +42,16 @@ class EnrolTest : public ::testing::Test {
     options.system = kSystem;
     options.munge_socket = munged_.socket();
     options.patience = Millis(300);
-    auto server = EnrolServer::Start(std::move(options), *authority_,
-                                     {.allow = [this](const PeerIdentity& who) { return Allow(who); },
-                                      .on_enrolled = {},
-                                      .on_refused =
-                                          [this](const std::string&, const Status& why) {
-                                            const std::lock_guard lock(mu_);
-                                            refused_.push_back(why.message());
-                                          }});
+    options.life = std::chrono::seconds(2);
+    auto server = EnrolServer::Start(
+        std::move(options), *authority_,
+        {.allow = [this](const std::string&, const PeerIdentity& who) { return Allow(who); },
+         .on_enrolled = [this](const std::string&, const PeerIdentity&) { ++enrolled_; },
+         .on_refused =
+             [this](const std::string&, const Status& why) {
+               const std::lock_guard lock(mu_);
+               refused_.push_back(why.message());
+             }});
     ASSERT_TRUE(server.ok()) << server.status().message();
     server_ = *std::move(server);
   }
@@ -108,6 +112,7 @@ class EnrolTest : public ::testing::Test {
   std::string address_;
   std::mutex mu_;
   std::vector<std::string> refused_;
+  std::atomic<int> enrolled_ = 0;
   std::unique_ptr<EnrolServer> server_;
 };
 
@@ -172,6 +177,28 @@ TEST_F(EnrolTest, DoesNotAnswerNonsenseOrSilence) {
   EXPECT_THAT(Exchange(wire::Pack(wire::EnrolRefused{})), IsEmpty());
   EXPECT_THAT(Exchange(std::string(4, '\0')), IsEmpty()) << "half a header, then nothing";
   EXPECT_TRUE(Enrol(Options()).ok()) << "it serves on";
+}
+
+TEST_F(EnrolTest, ADialerRenewsItsCertificateByItself) {
+  const auto dialer = MemberDialer::Create(Options());
+  ASSERT_TRUE(dialer.ok());
+  EXPECT_EQ(enrolled_, 0) << "not before it is used";
+  const auto first = (*dialer)->Member();
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  ASSERT_TRUE(
+      support::Eventually(std::chrono::seconds(10), "it has enrolled again", [&] { return enrolled_ >= 2; }));
+  EXPECT_GT((*(*dialer)->Member())->until(), (*first)->until());
+}
+
+TEST_F(EnrolTest, ADialerTellsWhyItCannotRenewAndTriesAgain) {
+  std::atomic<int> troubles = 0;
+  const auto dialer = MemberDialer::Create(Options(), [&](const Status& why) {
+    EXPECT_EQ(why.code(), Code::kUnavailable);
+    ++troubles;
+  });
+  ASSERT_TRUE((*dialer)->Member().ok());
+  server_.reset();
+  EXPECT_TRUE(support::Eventually(std::chrono::seconds(10), "it tells", [&] { return troubles >= 2; }));
 }
 
 TEST_F(EnrolTest, RefusesAControllerOfAnotherUser) {

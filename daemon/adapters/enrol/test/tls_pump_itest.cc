@@ -183,5 +183,20 @@ TEST_F(TlsPumpTest, TheClientRefusesAnotherThanItWanted) {
   EXPECT_THAT(Dial(*Tls(kUser), node).status().message(), HasSubstr("is controller, expected node cn0"));
 }
 
+TEST_F(TlsPumpTest, KeepsTheConnectionOfAMemberThatHasRenewedItsCertificate) {
+  const PeerIdentity node{.system = kSystem, .role = PeerRole::kNode, .node = "cn0"};
+  auto renewed = Dial(*Tls(node, seconds(1)));
+  ASSERT_TRUE(renewed.ok());
+  const UniqueFd renewed_end = Member();
+  const PeerIdentity other{.system = kSystem, .role = PeerRole::kNode, .node = "cn1"};
+  auto expired = Dial(*Tls(other, seconds(1)));
+  ASSERT_TRUE(expired.ok());
+  const UniqueFd expired_end = Member();
+  pump_->Extend(node, Now() + seconds(60));
+  EXPECT_EQ(Receive(expired->get(), 1), "") << "ends with its certificate";
+  ASSERT_EQ(::send(renewed->get(), "still", 5, MSG_NOSIGNAL), 5);
+  EXPECT_EQ(Receive(renewed_end.get(), 5), "still");
+}
+
 }  // namespace
 }  // namespace msa

@@ -37,6 +37,8 @@ class AttachServer::Impl : public v1::NodeService::CallbackService,
     return Status::Ok();
   }
 
+  void Take(UniqueFd connection, const Peer& peer) { server_->Take(std::move(connection), peer); }
+
   void Stop() {
     stopped_ = true;
     server_->StopAccepting();
@@ -204,6 +206,7 @@ Result<std::unique_ptr<AttachServer>> AttachServer::Create(EventLoop& loop, Opti
 AttachServer::AttachServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AttachServer::~AttachServer() { impl_->Stop(); }
 
+void AttachServer::Take(UniqueFd connection, const Peer& peer) { impl_->Take(std::move(connection), peer); }
 void AttachServer::Send(SessionId session, wire::Frame frame) { impl_->Send(session, std::move(frame)); }
 std::size_t AttachServer::queued(SessionId session) const { return impl_->queued(session); }
 void AttachServer::PauseReading(SessionId session) { impl_->Pause(session); }

@@ -144,10 +144,6 @@ class ControllerSession::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
-  void Reconnect() {
-    if (link_) link_->Close();
-  }
-
   void Open(Result<UniqueFd> socket) {
     if (!socket.ok()) return Retry(socket.status());
     attempt_ += 1;
@@ -298,7 +294,6 @@ void ControllerSession::Start() {
   KeepGrpc();
   impl_->Connect();
 }
-void ControllerSession::Reconnect() { impl_->Reconnect(); }
 bool ControllerSession::connected() const noexcept { return impl_->connected(); }
 std::size_t ControllerSession::queued() const noexcept { return impl_->queued(); }
 Status ControllerSession::Send(const node_control::Heartbeat& report) {

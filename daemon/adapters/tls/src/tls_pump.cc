@@ -35,6 +35,12 @@ Result<std::pair<UniqueFd, UniqueFd>> SocketPair() {
   return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 
+// Of the controller there is one, whatever it runs as.
+bool IsSame(const PeerIdentity& one, const PeerIdentity& other) {
+  return one.role == other.role && one.node == other.node &&
+         (one.role == PeerRole::kController || one.user.uid == other.user.uid);
+}
+
 }  // namespace
 
 class TlsPump::Impl {
@@ -57,6 +63,14 @@ class TlsPump::Impl {
     StartMoving(id, entry, std::move(local), until);
   }
 
+  void Extend(const PeerIdentity& peer, Instant until) {
+    for (auto& [id, entry] : connections_) {
+      if (entry.until == Instant() || until <= entry.until) continue;  // shakes hands yet, or holds longer
+      const Result<PeerIdentity> who = entry.connection->stream().Peer();
+      if (who.ok() && IsSame(*who, peer)) EndAt(id, entry, until);
+    }
+  }
+
   void Clear() {
     if (service_) loop_->Unwatch(service_->listener.get());
     connections_.clear();
@@ -66,6 +80,7 @@ class TlsPump::Impl {
   struct Entry {
     std::unique_ptr<tls::Connection> connection;
     std::optional<TimerId> timer;
+    Instant until;  // the epoch: it shakes hands
     std::string from;
   };
 
@@ -86,9 +101,15 @@ class TlsPump::Impl {
   }
 
   void StartMoving(std::uint64_t id, Entry& entry, UniqueFd local, Instant until) {
+    EndAt(id, entry, until);
+    entry.connection->Move(std::move(local));
+  }
+
+  void EndAt(std::uint64_t id, Entry& entry, Instant until) {
+    if (entry.timer) loop_->Cancel(*entry.timer);
+    entry.until = until;
     const auto left = std::max(until - Now(), Millis(0));
     entry.timer = loop_->After(std::min<Millis>(left, std::chrono::hours(24)), [this, id] { Remove(id); });
-    entry.connection->Move(std::move(local));
   }
 
   void Accept() {
@@ -183,6 +204,10 @@ Result<std::unique_ptr<TlsPump>> TlsPump::Start(const Options& options) {
 void TlsPump::Serve(Service service) {
   const auto shared = std::make_shared<Service>(std::move(service));
   impl_->loop().Post([this, shared] { impl_->Serve(std::move(*shared)); });
+}
+
+void TlsPump::Extend(const PeerIdentity& peer, Instant until) {
+  impl_->loop().Post([this, peer, until] { impl_->Extend(peer, until); });
 }
 
 Result<UniqueFd> TlsPump::Join(std::unique_ptr<TlsStream> stream) {

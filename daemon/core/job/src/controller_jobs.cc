@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "msa/job/name_text.h"
+#include "msa/job/port_range.h"
 #include "msa/job/stdio_pattern.h"
 
 #include "controller_impl.h"
@@ -188,7 +189,7 @@ std::string Controller::Impl::AddressOn(const Node& node, const JobRecord& recor
   std::string address = node.jobd_address;
   if (const auto at = address.find("%J"); at != std::string::npos)
     address.replace(at, 2, fmt::format("{}.{}", record.id, record.incarnation));
-  return address;
+  return WithPortOf(std::move(address), record.id, record.incarnation);
 }
 
 void Controller::Impl::SendStart(const Job& job, const std::vector<std::uint32_t>& members, bool with_step) {

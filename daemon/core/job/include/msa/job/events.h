@@ -69,7 +69,7 @@ struct NodeRegistered {
   NodeFacts facts;
   std::string daemon_version;
   std::string attach_address;
-  std::string jobd_address;  // %J stands for "<job>.<incarnation>"
+  std::string jobd_address;  // %J stands for "<job>.<incarnation>", %PFIRST-LAST for a port of that range
   std::vector<JobdInfo> jobds;
   std::uint32_t uid = 0;  // of the node daemon: 0 can start tasks for every user, another for itself alone
   std::string user_name;  // its name

@@ -23,8 +23,9 @@ class EnrolServer {
     Millis patience{5000};             // for the request
   };
   struct Handlers {
-    // Whether this user may be that (a node's daemon, say): its status is the refusal. Server's thread.
-    std::function<Status(const PeerIdentity&)> allow;
+    // Whether this user at that address may be that (a node's daemon, say): its status is the refusal.
+    // Server's thread.
+    std::function<Status(const std::string& from, const PeerIdentity&)> allow;
     // For the log: who got a certificate, and whom was refused why. Server's thread. Optional.
     std::function<void(const std::string& from, const PeerIdentity&)> on_enrolled;
     std::function<void(const std::string& from, const Status&)> on_refused;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "msa/adapters/grpc/peer_registry.h"
 #include "msa/adapters/process/event_loop.h"
 #include "msa/base/ids.h"
 #include "msa/base/status.h"
@@ -30,7 +31,7 @@ class AttachServer {
 
   struct Opened {
     SessionId session = 0;
-    UserIdentity user;  // as the kernel says (SO_PEERCRED)
+    UserIdentity user;  // as the kernel says (SO_PEERCRED), or the certificate
     JobId job;
     Incarnation incarnation;  // 0: any
     wire::Frame first;        // normally AttachOpen
@@ -54,6 +55,9 @@ class AttachServer {
   ~AttachServer();
   AttachServer(const AttachServer&) = delete;
   AttachServer& operator=(const AttachServer&) = delete;
+
+  // Serves a connection that somebody else has accepted and authenticated, too. Any thread.
+  void Take(UniqueFd connection, const Peer& peer);
 
   // Queues a frame to the client. The frame's id is not carried. Unknown sessions are ignored.
   void Send(SessionId session, wire::Frame frame);

@@ -62,9 +62,6 @@ class ControllerSession {
   Status Send(node_control::FromNamd report);
   Status Send(const node_control::NamdGone& report);
 
-  // Ends the connection, if there is one, and makes another. For new credentials.
-  void Reconnect();
-
   // Bytes queued and not yet taken by gRPC. A heartbeat may be left out while this is high.
   std::size_t queued() const noexcept;
 

@@ -1,7 +1,7 @@
 #pragma once
 // TLS connections for libraries that want a plain descriptor: a thread moves bytes between each connection
 // and one end of a socket pair, whose other end the library gets. A connection ends when one of its ends
-// does, and when the peer's certificate does.
+// does, and when the peer's certificate does, unless the peer is known to have a later one.
 
 #include <functional>
 #include <memory>
@@ -38,6 +38,9 @@ class TlsPump {
 
   // Any thread; at most once.
   void Serve(Service service);
+  // Connections with peers of this role, node and user last until then, if they would end before: they have
+  // shown to whom they must that they still are who they were. Any thread.
+  void Extend(const PeerIdentity& peer, Instant until);
   // The plain end of a stream whose handshake is over. Any thread.
   Result<UniqueFd> Join(std::unique_ptr<TlsStream> stream);
 
