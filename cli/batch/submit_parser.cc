@@ -347,6 +347,10 @@ void AddCall(JobWide& wide, SubmitDraft& draft) {
               .value_name = "DIR",
               .help = "directory of the local system (default: MSA_DIR, else the user's own)"},
              only_here(&draft.request.dir));
+  wide.Value({.name = "server",
+              .value_name = "tls:HOST:PORT",
+              .help = "controller on another host, instead of --dir"},
+             only_here(&draft.request.dir));
 }
 
 // More tasks than cores. In sbatch's lines --oversubscribe means shared nodes, which is how nodes are anyway.

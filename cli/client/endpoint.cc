@@ -11,10 +11,13 @@
 
 #include <climits>
 
+#include "msa/adapters/enrol/member_dialer.h"
 #include "msa/adapters/process/lock_file.h"
 #include "msa/adapters/process/unix_socket.h"
 #include "msa/base/clock.h"
 
+#include "client/client_file.h"
+#include "client/far_link.h"
 #include "local/local_paths.h"
 
 namespace msa::cli {
@@ -33,6 +36,11 @@ std::string Environment(const char* name) {
 bool Exists(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) == 0;
+}
+
+bool HasNodesAlone(const std::string& dir) {
+  return Exists(dir + "/n") && !Exists(dir + "/controller.lock") &&
+         !Exists(LocalPaths(dir).controller_socket());
 }
 
 // The default directory lies where others may create things: it must be ours alone.
@@ -67,16 +75,26 @@ std::string CanonicalDirectory(const std::string& dir) {
 Result<Endpoint> FindEndpoint(const std::string& dir) {
   Endpoint out;
   const std::string from_environment = Environment("MSA_DIR");
-  if (!dir.empty() || !from_environment.empty()) {
-    out.dir = CanonicalDirectory(dir.empty() ? from_environment : dir);
+  const std::string& given = dir.empty() ? from_environment : dir;
+  if (given.starts_with(kTlsPrefix)) {
+    MSA_RETURN_IF_ERROR(ParseControllerAddress(given).status());
+    out.socket = given;
+    if (!dir.empty()) out.flag = " --server " + dir;
+    return out;
+  }
+  MSA_ASSIGN_OR_RETURN(const ClientFile file, LoadClientFile());
+  if (!given.empty()) {
+    out.dir = CanonicalDirectory(given);
+    if (!file.server.empty() && HasNodesAlone(out.dir)) return Endpoint{file.server, "", ""};
     if (!dir.empty()) out.flag = " --dir " + dir;
   } else {
     out.dir = DefaultDirectory();
     MSA_RETURN_IF_ERROR(CheckOwner(out.dir));
-    if (!Exists(LocalPaths(out.dir).controller_socket()) && Exists(kSystemSocket)) {
-      out.dir.clear();
-      out.socket = kSystemSocket;
-      return out;
+    if (!Exists(LocalPaths(out.dir).controller_socket())) {
+      // The machine's socket may be its operator's alone.
+      const bool usable = ::access(kSystemSocket, R_OK | W_OK) == 0;
+      if (!file.server.empty() && !usable) return Endpoint{file.server, "", ""};
+      if (Exists(kSystemSocket)) return Endpoint{kSystemSocket, "", ""};
     }
   }
   out.socket = LocalPaths(out.dir).controller_socket();
@@ -85,11 +103,13 @@ Result<Endpoint> FindEndpoint(const std::string& dir) {
 }
 
 bool IsSupervised(const Endpoint& endpoint) {
+  if (endpoint.socket.starts_with(kTlsPrefix)) return true;
   return endpoint.dir.empty() ? Exists(kSystemSocket)
                               : LockHolder(LocalPaths(endpoint.dir).supervisor_lock()) != 0;
 }
 
 Result<UniqueFd> TryConnectController(const Endpoint& endpoint) {
+  if (endpoint.socket.starts_with(kTlsPrefix)) return DialController(endpoint.socket);
   Result<UniqueFd> fd = ConnectUnix(endpoint.socket);
   if (fd.ok()) return fd;
   if (fd.status().code() == Code::kPermissionDenied) return fd.status();

@@ -9,15 +9,15 @@ namespace msa::cli {
 
 // Where a system's controller is to be found.
 struct Endpoint {
-  std::string socket;  // path
+  std::string socket;  // path, or tls:HOST:PORT
   std::string dir;     // of a local system; empty: the machine's own
   std::string flag;    // " --dir DIR" if commands need it to find this system, else ""
 };
 
-// The system that the user means: `dir` (--dir) if not empty, else MSA_DIR, else the user's default directory
-// if a system was started there, else the machine's /run/msa/controller.sock if that is there, else the
-// default directory. Does not connect. kPermissionDenied: the directory belongs to somebody else;
-// kInvalidArgument: path too long.
+// The system that the user means: `dir` (--dir, --server) if any, else MSA_DIR, else the user's directory if
+// a system was started there, else the machine's socket, else the client file's server, else the user's
+// directory. One of node daemons alone, as MSA_DIR is in jobs, means that server. Does not connect.
+// kPermissionDenied: the directory is somebody else's; kInvalidArgument: path too long, faulty file.
 Result<Endpoint> FindEndpoint(const std::string& dir);
 
 // $XDG_RUNTIME_DIR/msa, else /tmp/msa-$UID.

@@ -8,6 +8,7 @@ Invocation::Invocation(Text text)
     : parser_(std::move(text.command), std::move(text.usage), std::move(text.summary)) {
   parser_.Text(0, "dir", "DIR", "directory of the local system (default: MSA_DIR, else the user's own)",
                &dir_);
+  parser_.Text(0, "server", "tls:HOST:PORT", "controller on another host, instead of --dir", &dir_);
 }
 
 Invocation& Invocation::WithFormat(Shows shows) {

@@ -94,12 +94,17 @@ const Command* Find(std::string_view noun, std::string_view verb) {
   return hidden != std::end(kHidden) ? hidden : nullptr;
 }
 
-// Takes `--dir DIR` at `at` out of `args`, as often as it stands there, into `global`: the command gets it
-// before its own arguments.
+bool IsGlobal(const std::string& word) {
+  return word == "--dir" || word == "--server" || word.starts_with("--dir=") || word.starts_with("--server=");
+}
+
+// Takes `--dir DIR` and `--server ADDRESS` at `at` out of `args`, as often as it stands there, into `global`:
+// the command gets it before its own arguments.
 Status TakeGlobal(Args& args, std::size_t at, Args& global) {
-  while (at < args.size() && (args[at] == "--dir" || args[at].starts_with("--dir="))) {
-    const std::size_t words = args[at] == "--dir" ? 2 : 1;
-    if (at + words > args.size()) return Status(Code::kInvalidArgument, "--dir needs a value: --dir DIR");
+  while (at < args.size() && IsGlobal(args[at])) {
+    const std::size_t words = args[at].find('=') == std::string::npos ? 2 : 1;
+    if (at + words > args.size())
+      return Error(Code::kInvalidArgument, "{} needs a value: --dir DIR, --server tls:HOST:PORT", args[at]);
     const auto begin = args.begin() + static_cast<std::ptrdiff_t>(at);
     const auto end = begin + static_cast<std::ptrdiff_t>(words);
     global.insert(global.end(), begin, end);
@@ -169,10 +174,10 @@ Result<Chosen> Choose(const Args& args) {
 }
 
 std::string Overview(std::string_view noun) {
-  std::string out = noun.empty()
-                        ? "usage: msactl [--dir DIR] NOUN VERB [OPTIONS] [ARGS...]\n\nRuns jobs on a modular "
-                          "supercomputer and shows what it does.\n\n"
-                        : fmt::format("usage: msactl {} VERB [OPTIONS] [ARGS...]\n\n", noun);
+  std::string out = noun.empty() ? "usage: msactl [--dir DIR | --server tls:HOST:PORT] NOUN VERB [OPTIONS] "
+                                   "[ARGS...]\n\nRuns jobs on a modular "
+                                   "supercomputer and shows what it does.\n\n"
+                                 : fmt::format("usage: msactl {} VERB [OPTIONS] [ARGS...]\n\n", noun);
   for (const Command& command : kCommands) {
     if (!noun.empty() && command.noun != noun) continue;
     const std::string name =
@@ -184,8 +189,8 @@ std::string Overview(std::string_view noun) {
   out += "\n'msactl NOUN VERB --help' explains one command.\n";
   if (noun.empty()) {
     out +=
-        "A system is found by --dir, else MSA_DIR, else the user's own ($XDG_RUNTIME_DIR/msa or "
-        "/tmp/msa-$UID), else the machine's.\n"
+        "A system is found by --dir or --server, else MSA_DIR, else the user's own ($XDG_RUNTIME_DIR/msa or "
+        "/tmp/msa-$UID), else the machine's, else by 'server = tls:HOST:PORT' in /etc/msa/client.conf.\n"
         "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 denied, 5 more than there is or than is "
         "allowed, 6 wait\n"
         "timed out, 7 conflict, 8 daemon unreachable, 9 partial; run, attach and wait: the program's, "

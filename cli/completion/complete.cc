@@ -160,7 +160,7 @@ Before ReadBefore(const OptionTable& table, const std::vector<std::string>& word
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
     if (out.waits != nullptr) {
-      if (out.waits->name == "dir") out.dir = word;
+      if (out.waits->name == "dir" || out.waits->name == "server") out.dir = word;
       out.waits = nullptr;
       continue;
     }
@@ -178,7 +178,8 @@ Before ReadBefore(const OptionTable& table, const std::vector<std::string>& word
     if (option == nullptr || option->takes != Takes::kValue) continue;
     const bool attached = equals != std::string::npos || (word[1] != '-' && word.size() > 2);
     if (!attached) out.waits = option;
-    if (equals != std::string::npos && option->name == "dir") out.dir = word.substr(equals + 1);
+    if (equals != std::string::npos && (option->name == "dir" || option->name == "server"))
+      out.dir = word.substr(equals + 1);
   }
   return out;
 }

@@ -164,6 +164,16 @@ bool HasController(const std::string& dir) {
   return TryConnectController({LocalPaths(dir).controller_socket(), dir, ""}).ok();
 }
 
+// Its controller is on another host: no supervisor and no socket is to be expected here.
+bool BelongsElsewhere(const std::vector<OwnProcess>& processes, const std::string& dir) {
+  return std::any_of(processes.begin(), processes.end(), [&](const OwnProcess& process) {
+    return process.name == "msa-noded" && DirectoryOf(process) == dir &&
+           std::any_of(process.words.begin(), process.words.end(), [](const std::string& word) {
+             return word.starts_with("tls:") || word.starts_with("--controller=tls:");
+           });
+  });
+}
+
 Finding CheckRunDirectories(const DoctorScope& scope) {
   const LocalPaths paths(scope.dir);
   struct stat info {};
@@ -186,7 +196,9 @@ Finding CheckStrayDaemons(const std::vector<OwnProcess>& processes) {
   std::vector<std::string> stray;
   std::vector<std::string> commands;
   for (const auto& [dir, list] : pids) {
-    if (dir.empty() || LockHolder(LocalPaths(dir).supervisor_lock()) != 0 || HasController(dir)) continue;
+    if (dir.empty() || LockHolder(LocalPaths(dir).supervisor_lock()) != 0 || HasController(dir) ||
+        BelongsElsewhere(processes, dir))
+      continue;
     stray.push_back(fmt::format("{} in '{}'", fmt::join(list, " "), dir));
     // Nothing leads to them once their directory is gone.
     struct stat info {};

@@ -327,6 +327,7 @@ void AddCallOptions(JobWide& wide, Draft& draft) {
   wide.Flag('q', "quiet", "only errors", &draft.request.quiet);
   wide.Text(0, "dir", "DIR", "directory of the local system (default: MSA_DIR, else the user's own)",
             &draft.request.dir);
+  wide.Text(0, "server", "tls:HOST:PORT", "controller on another host, instead of --dir", &draft.request.dir);
 }
 
 void AddAllocOptions(OptionParser& parser, Draft& draft) {

@@ -50,7 +50,11 @@ std::vector<std::string> AllocVariables(const JobInfo& job, const JobSpec& spec,
   std::vector<std::string> lines = JobVariableLines(told);
   lines.push_back(fmt::format("MSA_JOB_ID={}", job.id));
   lines.push_back(fmt::format("MSA_NODELIST={}", fmt::join(nodes, ",")));
-  if (!endpoint.dir.empty()) lines.push_back("MSA_DIR=" + endpoint.dir);
+  if (endpoint.socket.starts_with("tls:")) {
+    lines.push_back("MSA_DIR=" + endpoint.socket);
+  } else if (!endpoint.dir.empty()) {
+    lines.push_back("MSA_DIR=" + endpoint.dir);
+  }
   return lines;
 }
 

@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "msa/adapters/process/unix_socket.h"
 #include "msa/base/ping.h"
 
+#include "client/far_link.h"
 #include "run/backoff.h"
 
 namespace msa::cli {
 namespace {
 
-constexpr std::string_view kUnixPrefix = "unix:";
 // An acknowledgement at least each so many bytes, and when output pauses for kAckDelay (messages.h).
 constexpr std::uint64_t kAckBytes = 256u << 10;
 constexpr Millis kAckDelay{20};
@@ -68,9 +67,7 @@ void AttachSession::Connect() {
   joined_ = false;
   paused_ = false;
   input_.BeginSession();
-  std::string path = target_.address;
-  if (path.starts_with(kUnixPrefix)) path.erase(0, kUnixPrefix.size());
-  Result<UniqueFd> socket = ConnectUnix(path);
+  Result<UniqueFd> socket = DialNode(options_.controller, target_.address);
   if (!socket.ok()) return TryAgain(socket.status());
   link_ = std::make_unique<AttachLink>(
       loop_, *std::move(socket),

@@ -27,6 +27,7 @@ class AttachSession {
     bool label = false;
     std::uint32_t tasks = 0;  // of the step, 0: not known
     Millis patience{60'000};  // for a node daemon that is being restarted
+    std::string controller;   // Endpoint::socket
   };
   struct Handlers {
     // All output is written; the job daemon was told so.
@@ -47,7 +48,7 @@ class AttachSession {
   AttachSession& operator=(const AttachSession&) = delete;
 
   struct Target {
-    std::string address;  // "unix:PATH"
+    std::string address;  // as DialNode takes it
     JobId job;
     Incarnation incarnation;
     friend bool operator==(const Target&, const Target&) = default;

@@ -72,6 +72,7 @@ Result<int> RunSession::Run() {
   attach.wants_stdin = options_.wants_stdin;
   attach.label = options_.label;
   attach.patience = options_.patience;
+  attach.controller = options_.endpoint.socket;
   if (owner()) attach.tasks = TaskCount(*options_.spec);
   attach_ = std::make_unique<AttachSession>(
       loop_, attach,

@@ -142,7 +142,8 @@ TEST_F(Completing, KnowsSubmissionsAndOffersNothingThatIsIgnored) {
   EXPECT_THAT(Complete({"submit", "--acc"}), IsEmpty());
   Complete({"submit", ""});
   EXPECT_EQ(also_, Also::kFiles);
-  EXPECT_THAT(Complete({"job", "history", "--s"}), ElementsAre("--since", "--state"));
+  EXPECT_THAT(Complete({"job", "history", "--s"}),
+              testing::UnorderedElementsAre("--server", "--since", "--state"));
   EXPECT_THAT(Complete({"job", "history", "--state", "FAI"}), ElementsAre("FAILED"));
   EXPECT_THAT(Complete({"job", "history", "--state", "RUN"}), IsEmpty());
 }
