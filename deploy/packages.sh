@@ -5,7 +5,7 @@ build_packages=(
   cmake ninja-build g++ gcc pkg-config
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libc-ares-dev libre2-dev
   libssl-dev zlib1g-dev libsystemd-dev
-  libpmix-dev libhwloc-dev libsqlite3-dev libfabric-dev libxxhash-dev
+  libpmix-dev libhwloc-dev libsqlite3-dev libfabric-dev libxxhash-dev libmunge-dev
   libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libexpected-dev
   scdoc
   libopenmpi-dev
@@ -18,7 +18,8 @@ test_packages=(
   clang-14 clang-format-14 libclang-rt-14-dev llvm-14
   libgtest-dev libgmock-dev librapidcheck-dev
   mpich libmpich-dev gfortran python3 python3-mpi4py hpcc lammps bash fish zsh
-  util-linux mount passwd
+  util-linux mount passwd procps
+  munge slurm-wlm libslurm-dev slurmdbd mariadb-server iproute2 iputils-ping
 )
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }

@@ -55,6 +55,36 @@ def database_script(name):
     return DATABASE.replace("{name}", name)
 
 
+# A daemon that ends is started again, as systemd would.
+KEEP = 'while :; do "$@"; echo "$0 ended with status $?; it starts again"; sleep 0.2; done'
+TLS_PORT = 7701
+MSA_DIR = "/run/msa"
+
+
+def keep(name, command):
+    return (
+        f"setsid bash -c {shlex.quote(KEEP)} {shlex.join([name, *command])} </dev/null >>/var/log/{name}.log 2>&1 &"
+    )
+
+
+def msa_script(host, control, options):
+    """msa's daemons of a host, and the file by which its users find the controller."""
+    common = ["--dir", MSA_DIR, "--topology", f"{options['state']}/topology.toml"]
+    server = f"tls:{control}:{TLS_PORT}"
+    lines = [f"mkdir -p {MSA_DIR} && chmod 0755 {MSA_DIR}", f"echo server = {server} >{MSA_DIR}/client.conf"]
+    if host.name == control:
+        life = ["--certificate-life-s", str(options["certificate_life"])]
+        lines.append(
+            keep("msa-controllerd", [f"{options['bin']}/msa-controllerd", *common, "--listen-tls", f"0.0.0.0:{TLS_PORT}", *life])
+        )
+    else:
+        name = ["--name", host.name]
+        lines.append(keep("msa-noded", [f"{options['bin']}/msa-noded", *common, *name, "--controller", server]))
+        if host.nam:
+            lines.append(keep("msa-namd", [f"{options['bin']}/msa-namd", *common, *name]))
+    return "\n".join(lines)
+
+
 def relay_script(options):
     """The gateway's relay; the host is up when it has the interface."""
     command = [options["bin"] + "/msa-gatewayd", "--tun", network.TUN]

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""The daemons of one system between hosts: deploy/vcluster with real munge, TLS, MPI over the hosts' networks.
+
+Usage: vcluster_test.py BUILD_DIRECTORY [unittest's options]. Needs root; exit code 77: it is not root.
+"""
+
+import csv
+import io
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/release"
+PROGRAMS = BUILD / "tests/programs"
+NAME = f"e2e-{os.getpid()}"
+LIFE_S = 4  # of certificates: several are renewed during the tests
+USER = "nobody"
+SERVER = "tls:ctl:7701"
+
+
+def vcluster(*words, check=True, timeout=120):
+    done = subprocess.run(
+        [str(ROOT / "deploy/vcluster"), words[0], "--name", NAME, *words[1:]],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    if check and done.returncode != 0:
+        raise AssertionError(f"vcluster {' '.join(words)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def on(host, *command, user=None, check=True, timeout=120):
+    return vcluster("exec", *(["--user", user] if user else []), host, *command, check=check, timeout=timeout)
+
+
+def shell(host, script, **options):
+    return on(host, "bash", "-c", script, **options)
+
+
+def nodes(host="ctl"):
+    """The nodes by name, as msactl on that host lists them."""
+    done = on(host, "msactl", "node", "list", "-f", "csv", check=False)
+    return {row["node"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
+
+
+def up(host="ctl"):
+    return sorted(name for name, row in nodes(host).items() if row["state"].lower() == "up")
+
+
+def log_of(host, daemon):
+    return pathlib.Path(f"/run/msa-vcluster/{NAME}/log/{host}/{daemon}.log").read_text(errors="replace")
+
+
+def pid_of(host, daemon):
+    """Of that host's PID namespace."""
+    return on(host, "pgrep", "-o", "-x", daemon).stdout.split()[0]
+
+
+# Fails if whoever listens at HOST PORT answers a stranger with more than a TLS alert, or keeps the connection for 15 s.
+PROBE = (
+    "import socket,sys\n"
+    "s=socket.create_connection((sys.argv[1],int(sys.argv[2])),5);s.settimeout(15)\n"
+    "s.sendall(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n'+bytes(9))\n"
+    "got=b''\n"
+    "while True:\n"
+    "  try: part=s.recv(4096)\n"
+    "  except ConnectionResetError: break\n"
+    "  if not part: break\n"
+    "  got+=part\n"
+    "assert got[:1] in (b'',b'\\x15'), got\n"  # a TLS alert is all that may come
+)
+
+ALL = ["bn0", "bn1", "cn0", "cn1", "dn0", "gw0", "nam0"]
+
+
+def setUpModule():
+    done = vcluster("up", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--certificate-life-s", str(LIFE_S))
+    print(done.stdout.splitlines()[0], flush=True)
+
+
+def tearDownModule():
+    vcluster("down")
+
+
+class BetweenHosts(unittest.TestCase):
+    maxDiff = None
+
+    def eventually(self, claim, condition, limit=20):
+        end = time.monotonic() + limit
+        while time.monotonic() < end:
+            if condition():
+                return
+            time.sleep(0.05)
+        self.fail(f"not within {limit} s: {claim}")
+
+    def refused(self, done, *parts):
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def setUp(self):
+        self.eventually("all nodes are up", lambda: up() == ALL)
+
+    # ---- nodes and users
+
+    def test_every_host_lists_all_nodes(self):
+        for host in ("ctl", "cn0", "bn1", "gw0", "nam0"):
+            self.assertEqual(up(host), ALL, host)
+
+    def test_the_doctor_finds_nothing_wrong_with_a_node(self):
+        done = on("bn0", "msactl", "doctor", check=False)
+        self.assertRegex(done.stdout, r"OK +nodes +7 nodes up")
+        self.assertRegex(done.stdout, r"OK +strays ")
+
+    def test_the_nam_daemon_is_known_on_every_host(self):
+        self.eventually("namd of nam0 is up", lambda: re.search(r"^nam0\b.*\bup\b", on("bn0", "msactl", "region", "df", user=USER).stdout, re.M | re.I))
+
+    def test_node_daemons_reach_the_controller_by_tls(self):
+        self.assertIn("tls:ctl:7701", log_of("cn0", "msa-noded"))
+
+    def test_a_server_may_be_named_on_the_command_line(self):
+        done = on("dn0", "msactl", "node", "list", "--server", SERVER, "-f", "name")
+        self.assertEqual(sorted(done.stdout.split()), ALL)
+        self.refused(on("dn0", "msactl", "node", "list", "--server", "tls:ctl", check=False), "tls:HOST:PORT")
+
+    def test_a_user_runs_as_himself_and_has_no_other_rights(self):
+        done = on("cn1", "msactl", "run", "-m", "booster", "-N", "2", "id", "-un", user=USER)
+        self.assertEqual(done.stdout.split(), [USER, USER])
+        self.refused(on("cn1", "msactl", "node", "drain", "bn0", "--reason", "no", user=USER, check=False), "operator")
+        job = on("bn0", "msactl", "submit", "-o", "/tmp/job.out", "--wrap", "sleep 300").stdout.split()[-1]
+        try:
+            self.refused(on("cn1", "msactl", "job", "cancel", job, user=USER, check=False), job)
+        finally:
+            on("bn0", "msactl", "job", "cancel", job)
+
+    def test_root_of_another_host_drains_and_resumes(self):
+        on("bn1", "msactl", "node", "drain", "dn0", "--reason", "test")
+        self.assertIn("drain", nodes()["dn0"]["state"].lower())
+        on("bn1", "msactl", "node", "resume", "dn0")
+
+    # ---- certificates
+
+    def test_certificates_are_renewed_below_a_job_and_its_terminal(self):
+        sessions = log_of("bn0", "msa-noded").count("registered with") + log_of("cn1", "msa-noded").count("registered with")
+        script = f"for i in $(seq {3 * LIFE_S}); do echo $i; sleep 1; done"
+        done = on("cn0", "msactl", "run", "-m", "booster", "-N", "1", "bash", "-c", script)
+        self.assertEqual(done.stdout.split(), [str(i) for i in range(1, 3 * LIFE_S + 1)])
+        self.assertEqual(done.stderr, "")
+        after = log_of("bn0", "msa-noded").count("registered with") + log_of("cn1", "msa-noded").count("registered with")
+        self.assertEqual(after, sessions, "node daemons keep their sessions")
+
+    def test_a_host_with_another_munge_key_is_nobody(self):
+        key = "pkill -x munged; sed -i 's/^./X/' /tmp/key/munge.key; chown -R munge /tmp/key; while pgrep -x munged; do sleep 0.02; done; "
+        try:
+            shell(
+                "bn1",
+                "mkdir -p /tmp/key && head -c 128 /dev/urandom >/tmp/key/munge.key && chmod 700 /tmp/key && chmod 600 /tmp/key/munge.key; "
+                + key.replace("sed -i 's/^./X/' /tmp/key/munge.key; ", "")
+                + "setpriv --reuid=munge --regid=munge --clear-groups munged --key-file=/tmp/key/munge.key",
+            )
+            self.refused(on("bn1", "msactl", "node", "list", "--server", SERVER, check=False), "same munge key")
+            # Its certificate ends, and no other is to be had.
+            self.eventually("bn1 is down", lambda: "bn1" not in up(), limit=40)
+            self.assertRegex(log_of("ctl", "msa-controllerd"), r"from=10\.77\.1\.\d+ refused: .*munge")
+        finally:
+            shell("bn1", "pkill -x munged; while pgrep -x munged; do sleep 0.02; done; rm -f /run/munge/*.lock; "
+                  "setpriv --reuid=munge --regid=munge --clear-groups munged --num-threads=2")  # fmt: skip
+
+    def test_a_node_daemon_speaks_for_the_node_of_its_host_alone(self):
+        topology = f"/run/msa-vcluster/{NAME}/topology.toml"
+        shell("cn1", f"timeout 5 msa-noded --name cn0 --host 10.77.0.21 --port 7777 --dir /tmp/false --topology {topology} "
+              f"--controller {SERVER} 2>/tmp/false.log; true")  # fmt: skip
+        self.assertIn("not the address of node 'cn0'", shell("cn1", "cat /tmp/false.log").stdout)
+        self.assertIn("not the address of node 'cn0'", log_of("ctl", "msa-controllerd"))
+
+    def test_a_user_cannot_speak_for_a_node(self):
+        topology = f"/run/msa-vcluster/{NAME}/topology.toml"
+        shell("cn1", f"timeout 5 msa-noded --name cn1 --port 7777 --dir /tmp/mine --topology {topology} "
+              f"--controller {SERVER} 2>/tmp/mine.log; true", user=USER)  # fmt: skip
+        self.assertIn("may not speak for node 'cn1'", shell("cn1", "cat /tmp/mine.log").stdout)
+
+    def test_listeners_answer_nobody_without_a_certificate(self):
+        for host, port in (("ctl", 7701), ("ctl", 7702), ("bn0", 7710)):
+            on("cn0", "python3", "-c", PROBE, host, str(port))
+
+    # ---- faults
+
+    def test_killed_daemons_come_back_and_the_job_goes_on(self):
+        for host, daemon in (("ctl", "msa-controllerd"), ("bn0", "msa-noded")):
+            with self.subTest(daemon=daemon):
+                job = subprocess.Popen(
+                    [str(ROOT / "deploy/vcluster"), "exec", "--name", NAME, "cn0", "msactl", "run", "-m", "booster", "-w", "bn0",
+                     "bash", "-c", "echo begin; until [ -e /tmp/go ]; do sleep 0.05; done; rm /tmp/go; echo end"],
+                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                )  # fmt: skip
+                try:
+                    self.assertEqual(job.stdout.readline(), "begin\n")
+                    before = pid_of(host, daemon)
+                    on(host, "kill", "-KILL", before)
+                    self.eventually("it is back", lambda: shell(host, f"pgrep -o -x {daemon}", check=False).stdout.split() not in ([], [before]))
+                    self.eventually("all nodes are up", lambda: up() == ALL)
+                    on("bn0", "touch", "/tmp/go")
+                    out, err = job.communicate(timeout=60)
+                    self.assertEqual((job.returncode, out), (0, "end\n"), err)
+                finally:
+                    job.kill()
+
+    # ---- MPI over hosts
+
+    def test_one_mpi_world_spans_three_hosts_of_two_modules(self):
+        hello = str(PROGRAMS / "mpi_hello")
+        begin = time.monotonic()
+        done = on("ctl", "msactl", "run", "-m", "cluster", "-N", "2", hello, ":", "-m", "booster", "-N", "1", hello)
+        print(f"MPI hello over three hosts: {time.monotonic() - begin:.2f} s", flush=True)
+        at = re.findall(r"rank=(\d+) size=3 node=(\w+) module=(\w+)", done.stdout)
+        self.assertEqual(sorted(m for _, _, m in at), ["booster", "cluster", "cluster"], done.stdout + done.stderr)
+        self.assertEqual(len({n for _, n, _ in at}), 3)
+
+    def test_messages_go_between_the_modules(self):
+        ring = str(PROGRAMS / "mpi_ring")
+        done = on("cn0", "msactl", "run", "-m", "cluster", "-N", "2", "-n", "4", ring, ":", "-m", "booster", "-N", "2", "-n", "4", ring, user=USER)
+        self.assertEqual(done.stdout, "ring ok size=8\n")
+
+    def test_a_step_spawns_onto_the_booster(self):
+        done = on("ctl", "msactl", "run", "-m", "cluster", "-N", "2", str(PROGRAMS / "mpi_spawn"), "--children", "4",
+                  "--info", "arch=booster", user=USER)  # fmt: skip
+        self.assertIn("spawned 4", done.stdout)
+        children = re.findall(r"child rank=\d+ size=4 .*node=(\w+) module=booster", done.stdout)
+        self.assertEqual(len(children), 4, done.stdout + done.stderr)
+
+    def test_job_daemons_listen_to_nobody_without_the_secret(self):
+        job = on("ctl", "msactl", "run", "--detach", "-o", "/tmp/job.out", "-m", "cluster", "-N", "1", "sleep", "60", ":", "-m", "booster", "-N", "1", "sleep", "60").stdout.split()[-1]
+        ports = "ss -Hltn 'sport >= :20000 and sport <= :29999' | awk '{print $4}'"
+        try:
+            self.eventually("a job daemon listens", lambda: shell("cn0", ports).stdout + shell("bn0", ports).stdout)
+            for address in (shell("cn0", ports).stdout + shell("bn0", ports).stdout).split():
+                on("cn1", "python3", "-c", PROBE, *address.rsplit(":", 1))
+        finally:
+            on("ctl", "msactl", "job", "cancel", job)
+
+
+class Down(unittest.TestCase):
+    def test_nothing_is_left_after_a_kill_of_the_holder_and_down(self):
+        name = NAME + "x"
+        words = [str(ROOT / "deploy/vcluster")]
+        begin = time.monotonic()
+        done = subprocess.run(words + ["up", "--name", name, "--bin", str(BUILD / "bin"), "--share", str(BUILD)],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        print(f"up took {time.monotonic() - begin:.1f} s", flush=True)
+        for line in subprocess.run(["pgrep", "-f", f"msa-vcluster:{name}:-"], capture_output=True, text=True, check=False).stdout.split():
+            os.kill(int(line), signal.SIGKILL)
+        subprocess.run(words + ["down", "--name", name], check=True, capture_output=True)
+        self.assertFalse(os.path.exists(f"/run/msa-vcluster/{name}"))
+        left = subprocess.run(["pgrep", "-f", f"msa-vcluster[:/]{name}"], capture_output=True, text=True, check=False).stdout
+        self.assertEqual(left, "")
+        self.assertNotIn(f"msa-vcluster/{name}", pathlib.Path("/proc/self/mounts").read_text())
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        print("vcluster_test: needs root: namespaces, munge and slurmd do; run it with sudo", file=sys.stderr)
+        sys.exit(77)
+    unittest.main()
