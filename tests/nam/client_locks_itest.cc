@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
 #include <thread>
+
+#include <msa_nam_direct.h>
 
 #include "client_fixture.h"
 
@@ -155,6 +158,138 @@ TEST_P(ClientLocksOver, OfAParentDoNotLiveOnInItsChildren) {
   kill(grandchild, SIGKILL);
   close(ready[0]);
   close(ready[1]);
+  EXPECT_NAM_OK(msa_nam_close(region));
+}
+
+// What readers in relay and a writer tell each other, in segment 1.
+enum : std::uint64_t { kTurns = 0, kWritten = 8 };
+constexpr std::int64_t kMostTurns = 1500;
+
+std::int64_t Told(msa_nam_region_t region, std::uint64_t at) {
+  std::int64_t value = -1;
+  EXPECT_NAM_OK(msa_nam_get(region, 1, at, &value, 8));
+  return value;
+}
+
+// Reads until the writer has written; holds the lock until the next reader has it, but 5 ms at most.
+int ReadInRelay() {
+  msa_nam_region_t region = nullptr;
+  if (msa_nam_open("relay", MSA_NAM_READ | MSA_NAM_WRITE, &region) != 0) return 1;
+  for (std::int64_t turn = 0; turn < kMostTurns && Told(region, kWritten) == 0;) {
+    if (msa_nam_lock(region, 0, MSA_NAM_SHARED) != 0) return 2;
+    if (msa_nam_fetch_add(region, 1, kTurns, 1, &turn) != 0) return 3;
+    for (int i = 0; i < 10 && (i < 2 || Told(region, kTurns) == turn + 1); ++i) usleep(500);
+    if (msa_nam_unlock(region, 0) != 0) return 4;
+  }
+  return msa_nam_close(region);
+}
+
+TEST_P(ClientLocksOver, OfAWriterComeWithinATurnOfReadersInRelay) {
+  msa_nam_region_t region = Create("relay", {64, 64});
+  const auto pause = [](void*) {
+    usleep(200);
+    return 1;
+  };
+  for (const bool own_pause : {false, true}) {
+    const std::int64_t zeros[2] = {0, 0};
+    ASSERT_NAM_OK(msa_nam_put(region, 1, 0, zeros, sizeof zeros));
+    pid_t readers[3];
+    for (pid_t& reader : readers) reader = Spawn(ReadInRelay);
+    ASSERT_TRUE(Eventually(namd::test::kLimit, [&] { return Told(region, kTurns) > 30; }));
+    const std::int64_t before = Told(region, kTurns);
+    ASSERT_NAM_OK(own_pause ? msa_nam_lock_while(region, 0, MSA_NAM_EXCLUSIVE, pause, nullptr)
+                            : msa_nam_lock(region, 0, MSA_NAM_EXCLUSIVE));
+    // Some more than three: of those before the claim was made, on a machine with much to do.
+    EXPECT_LT(Told(region, kTurns) - before, 100) << "it waited until the readers had enough";
+    const std::int64_t one = 1;
+    EXPECT_NAM_OK(msa_nam_put(region, 1, kWritten, &one, 8));
+    EXPECT_NAM_OK(msa_nam_unlock(region, 0));
+    for (const pid_t reader : readers) EXPECT_EQ(ExitOf(reader), 0);
+  }
+  EXPECT_NAM_OK(msa_nam_close(region));
+}
+
+TEST_P(ClientLocksOver, ThatAreOnlyClaimedAreGivenUpWithTheWaitOrWithTheProcess) {
+  msa_nam_region_t region = Create("claimed", {64, 64});
+  ASSERT_NAM_OK(msa_nam_lock(region, 0, MSA_NAM_SHARED));
+  const auto claim = [](std::uint32_t timeout) {
+    return [timeout] {
+      msa_nam_region_t mine = nullptr;
+      if (msa_nam_open("claimed", MSA_NAM_READ | MSA_NAM_WRITE, &mine) != 0) return 100;
+      if (msa_nam_set_timeout(mine, timeout) != 0) return 101;
+      const int failed = msa_nam_lock(mine, 0, MSA_NAM_EXCLUSIVE);
+      const std::int64_t one = 1;
+      if (msa_nam_put(mine, 1, 0, &one, 8) != 0) return 102;
+      if (failed == MSA_NAM_ERR_TIMEOUT)
+        for (;;) pause();
+      return failed;
+    };
+  };
+  const auto share = [] {
+    msa_nam_region_t mine = nullptr;
+    if (msa_nam_open("claimed", MSA_NAM_READ | MSA_NAM_WRITE, &mine) != 0) return 100;
+    return msa_nam_try_lock(mine, 0, MSA_NAM_SHARED);
+  };
+  const auto shared_is = [&](int result) {
+    return Eventually(std::chrono::seconds(1), [&] { return ExitOf(Spawn(share)) == result; });
+  };
+  const pid_t waits = Spawn(claim(30'000));
+  ASSERT_TRUE(Eventually(namd::test::kLimit, [&] { return ExitOf(Spawn(share)) == MSA_NAM_ERR_BUSY; }));
+  Kill(waits);
+  EXPECT_TRUE(shared_is(MSA_NAM_OK)) << "the claim of a killed process";
+  const pid_t gives_up = Spawn(claim(50));
+  ASSERT_TRUE(Eventually(namd::test::kLimit, [&] { return Told(region, 0) == 1; }));
+  EXPECT_EQ(ExitOf(Spawn(share)), MSA_NAM_OK) << "of a process that lives on";
+  Kill(gives_up);
+  EXPECT_NAM_OK(msa_nam_close(region));
+}
+
+TEST_P(ClientLocksOver, ThatAreOnlyClaimedLetTheProcessesOwnUpdatesCountBesideThoseOfReaders) {
+  msa_nam_region_t region = Create("beside", {64, 64});
+  constexpr int kRounds = 2000;
+  const auto add = [](msa_nam_region_t to) {
+    const double one = 1;
+    for (int i = 0; i < kRounds; ++i)
+      if (msa_nam_accumulate(to, 0, 0, MSA_NAM_SUM, MSA_NAM_DOUBLE, &one, 1) != 0) return 3;
+    return 0;
+  };
+  // A reader, which goes when another process has claimed the lock and both have made their updates.
+  const pid_t reader = Spawn([&] {
+    msa_nam_region_t mine = nullptr;
+    setenv("MSA_NAM_TRANSPORT", "local", 1);
+    if (msa_nam_open("beside", MSA_NAM_READ | MSA_NAM_WRITE, &mine) != 0) return 1;
+    if (msa_nam_lock(mine, 0, MSA_NAM_SHARED) != 0) return 2;
+    std::int64_t before = 0;
+    if (msa_nam_fetch_add(mine, 1, 0, 1, &before) != 0) return 4;
+    while (Told(mine, 8) == 0) usleep(100);
+    if (add(mine) != 0) return 3;
+    while (Told(mine, 8) != 2) usleep(100);
+    return msa_nam_unlock(mine, 0);
+  });
+  ASSERT_TRUE(Eventually(namd::test::kLimit, [&] { return Told(region, 0) == 1; }));
+  std::thread updater;
+  struct State {
+    std::thread* updater;
+    const std::function<int()> work;
+  } state{&updater, [&] {
+            std::int64_t before = 0;
+            EXPECT_NAM_OK(msa_nam_fetch_add(region, 1, 8, 1, &before));
+            EXPECT_EQ(add(region), 0);
+            EXPECT_NAM_OK(msa_nam_fetch_add(region, 1, 8, 1, &before));
+            return 0;
+          }};
+  const auto start_once = [](void* at) {
+    auto& mine = *static_cast<State*>(at);
+    if (!mine.updater->joinable()) *mine.updater = std::thread(mine.work);
+    usleep(200);
+    return 1;
+  };
+  EXPECT_NAM_OK(msa_nam_lock_while(region, 0, MSA_NAM_EXCLUSIVE, start_once, &state));
+  EXPECT_EQ(ExitOf(reader), 0);
+  updater.join();
+  double sum = 0;
+  EXPECT_NAM_OK(msa_nam_get(region, 0, 0, &sum, 8));
+  EXPECT_EQ(sum, 2.0 * kRounds);
   EXPECT_NAM_OK(msa_nam_close(region));
 }
 

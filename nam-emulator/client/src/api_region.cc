@@ -231,19 +231,31 @@ Status Direct(msa_nam_region_t region, std::uint32_t index, struct msa_nam_direc
   return Status::Ok();
 }
 
-enum class Waits : std::uint8_t { kNo, kYes };
+Status CheckMode(msa_nam_region_t region, msa_nam_lock_mode mode) {
+  if (region == nullptr) return Null("region");
+  if (mode == MSA_NAM_SHARED || mode == MSA_NAM_EXCLUSIVE) return Status::Ok();
+  return Error(Code::kInvalidArgument, "mode {}; expected MSA_NAM_SHARED or MSA_NAM_EXCLUSIVE",
+               static_cast<int>(mode));
+}
 
-int LockSegment(const char* what, msa_nam_region_t region, std::uint32_t index, msa_nam_lock_mode mode,
-                Waits waits) noexcept {
-  if (region == nullptr) return Finish(what, Null("region"));
-  if (mode != MSA_NAM_SHARED && mode != MSA_NAM_EXCLUSIVE)
-    return Finish(what, Error(Code::kInvalidArgument, "mode {}; expected MSA_NAM_SHARED or MSA_NAM_EXCLUSIVE",
-                              static_cast<int>(mode)));
-  const Millis wait = waits == Waits::kYes ? region->timeout() : Millis(0);
-  Status taken = Guarded([&] { return region->Lock(index, static_cast<LockMode>(mode), wait); });
-  if (taken.code() == Code::kDeadlineExceeded && waits == Waits::kNo)
-    return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
-  return Finish(what, taken);
+int LockSegment(const char* what, msa_nam_region_t region, std::uint32_t index,
+                msa_nam_lock_mode mode) noexcept {
+  return Finish(what, Guarded([&]() -> Status {
+                  MSA_RETURN_IF_ERROR(CheckMode(region, mode));
+                  return region->Lock(index, static_cast<LockMode>(mode), region->timeout());
+                }));
+}
+
+int LockWhile(const char* what, msa_nam_region_t region, std::uint32_t index, msa_nam_lock_mode mode,
+              const Gate::Pause& pause) noexcept {
+  const Status taken = Guarded([&]() -> Status {
+    MSA_RETURN_IF_ERROR(CheckMode(region, mode));
+    const Millis patience = pause ? region->timeout() : Millis(0);
+    return region->LockWhile(index, static_cast<LockMode>(mode),
+                             pause ? pause : Gate::Until(SteadyTime::min()), patience);
+  });
+  if (taken.code() != Code::kDeadlineExceeded) return Finish(what, taken);
+  return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
 }
 
 // A segment whose lock words are mapped and not stale. Null: not this way.
@@ -322,12 +334,18 @@ int msa_nam_direct(msa_nam_region_t region, uint32_t segment, struct msa_nam_dir
 int msa_nam_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode) {
   if (LockAtOnce(region, segment, mode)) [[likely]]
     return MSA_NAM_OK;
-  return LockSegment("msa_nam_lock", region, segment, mode, Waits::kYes);
+  return LockSegment("msa_nam_lock", region, segment, mode);
+}
+int msa_nam_lock_while(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode,
+                       int (*go_on)(void*), void* state) {
+  if (LockAtOnce(region, segment, mode)) [[likely]]
+    return MSA_NAM_OK;
+  return LockWhile("msa_nam_lock_while", region, segment, mode, [=] { return go_on(state) != 0; });
 }
 int msa_nam_try_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode) {
   if (LockAtOnce(region, segment, mode)) [[likely]]
     return MSA_NAM_OK;
-  return LockSegment("msa_nam_try_lock", region, segment, mode, Waits::kNo);
+  return LockWhile("msa_nam_try_lock", region, segment, mode, nullptr);
 }
 int msa_nam_unlock(msa_nam_region_t region, uint32_t segment) {
   if (UnlockAtOnce(region, segment)) [[likely]]

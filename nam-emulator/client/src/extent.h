@@ -99,6 +99,8 @@ class Extent : public std::enable_shared_from_this<Extent> {
   Status Map(const wire::NamAttached& attached, UniqueFd file);
   Status CheckHeader(const wire::NamAttached& attached, const ExtentHeader& header) const;
   Status CheckSameFile(int file) const;
+  // Told by the first attachment that succeeds.
+  void RepayUnlocks(FabricPeer& peer, std::uint64_t attachment, SteadyTime deadline);
   Result<FabricEnd> End(SteadyTime deadline);
   Result<wire::Frame> Call(std::uint16_t type, const std::function<std::string(std::uint64_t)>& payload,
                            SteadyTime deadline);
@@ -131,6 +133,8 @@ class Extent : public std::enable_shared_from_this<Extent> {
   std::uint64_t next_id_ MSA_GUARDED_BY(mu_) = 0;
   FabricEnd fabric_ MSA_GUARDED_BY(mu_);
   std::set<std::uint32_t> locked_ MSA_GUARDED_BY(mu_);  // slots whose lock namd has given to this handle
+  // Slots whose lock, or claim of one, nobody wants any longer, of which namd could not be told.
+  std::set<std::uint32_t> owed_unlocks_ MSA_GUARDED_BY(mu_);
   // Held while attaching over the fabric; before mu_.
   Mutex attaching_;
   Mutex asking_;

@@ -78,6 +78,7 @@ Status Extent::AttachFabric(SteadyTime deadline) {
       Checked(peer->Call(wire::NamAttach::kType, wire::Encode(request), deadline), wire::NamAttached::kType));
   MSA_ASSIGN_OR_RETURN(const wire::NamAttached attached, wire::Decode<wire::NamAttached>(frame.payload));
   writable_ = Has(lease_->terms().rights, NamRights::kWrite);
+  RepayUnlocks(*peer, attached.attachment, deadline);
   const MutexLock lock(mu_);
   // With another lease the number may be the old one by chance.
   if (fabric_.number != 0 &&
@@ -92,6 +93,21 @@ Status Extent::AttachFabric(SteadyTime deadline) {
              fabric_.number + 1,
              lease};
   return Status::Ok();
+}
+
+void Extent::RepayUnlocks(FabricPeer& peer, std::uint64_t attachment, SteadyTime deadline) {
+  std::set<std::uint32_t> owed;
+  {
+    const MutexLock lock(mu_);
+    owed = owed_unlocks_;
+  }
+  for (const std::uint32_t slot : owed) {
+    const wire::NamLock free{.attachment = attachment, .slot = slot, .mode = 0};
+    if (!peer.Call(wire::NamLock::kType, wire::Encode(free), deadline).ok()) return;
+    const MutexLock lock(mu_);
+    owed_unlocks_.erase(slot);
+    locked_.erase(slot);
+  }
 }
 
 Status Extent::AttachFabricFirst(SteadyTime deadline) {
@@ -204,6 +220,7 @@ Result<bool> Extent::AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadl
     if (frame.ok()) {
       MSA_ASSIGN_OR_RETURN(const wire::NamLocked locked, wire::Decode<wire::NamLocked>(frame->payload));
       const MutexLock lock(mu_);
+      owed_unlocks_.erase(slot);
       if (mode == LockMode::kNone)
         locked_.erase(slot);
       else if (locked.taken)
@@ -212,9 +229,14 @@ Result<bool> Extent::AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadl
     }
     const Status failed = frame.status();
     const bool lost = IsRepairable(failed.code()) || failed.code() == Code::kDeadlineExceeded;
-    if (!lost || !pauses.Next()) return failed;
+    Status going_on = lost && pauses.Next() ? Status::Ok() : failed;
     // The watcher attaches mapped extents again.
-    if (!mapped() && failed.code() != Code::kDeadlineExceeded) MSA_RETURN_IF_ERROR(Repair(failed, deadline));
+    if (going_on.ok() && !mapped() && failed.code() != Code::kDeadlineExceeded)
+      going_on = Repair(failed, deadline);
+    if (going_on.ok()) continue;
+    const MutexLock lock(mu_);
+    if (lost && mode == LockMode::kNone) owed_unlocks_.insert(slot);
+    return going_on;
   }
 }
 

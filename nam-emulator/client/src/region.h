@@ -76,6 +76,9 @@ struct msa_nam_region {
   msa::Status Flush(std::uint32_t index);
 
   msa::Status Lock(std::uint32_t index, msa::nam::LockMode mode, msa::Millis wait);
+  // As long as `pause` says so; a namd that is away is waited for that long.
+  msa::Status LockWhile(std::uint32_t index, msa::nam::LockMode mode, const msa::nam::Gate::Pause& pause,
+                        msa::Millis patience);
   msa::Status Unlock(std::uint32_t index);
   // What this handle holds.
   void UnlockAll();

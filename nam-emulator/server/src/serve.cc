@@ -22,11 +22,22 @@ Service::Answer AnswerOf(const M& message) {
   return answer;
 }
 
-// What the client itself holds of the segment's lock.
-nam::LockMode HeldBy(const nam::SegmentLock& lock, std::uint32_t owner) {
-  if (lock.exclusive.load() == owner) return nam::LockMode::kExclusive;
+// What the client itself holds of the segment's lock. A claim that waits for readers is no lock yet: they
+// update the same elements.
+nam::LockMode HeldBy(const nam::SegmentLock& lock, const SegmentTarget& target) {
+  const std::uint32_t owner = target.owner;
+  if (lock.exclusive.load() == owner && nam::Drained(lock, owner, target.highest_owner))
+    return nam::LockMode::kExclusive;
   const std::uint64_t bit = std::uint64_t{1} << (owner - 1) % 64;
   return (lock.shared[(owner - 1) / 64].load() & bit) != 0 ? nam::LockMode::kShared : nam::LockMode::kNone;
+}
+
+// An exclusive lock is claimed by the first try and stays so while the client repeats it, which keeps new
+// readers out; a client that gives up frees it, and the end of one that is gone does.
+bool Take(nam::SegmentLock& lock, nam::LockMode mode, const SegmentTarget& target) {
+  if (mode != nam::LockMode::kExclusive)
+    return nam::TryLock(lock, mode, target.owner, target.highest_owner);
+  return nam::ClaimExclusive(lock, target.owner) && nam::Drained(lock, target.owner, target.highest_owner);
 }
 
 Status Perform(const nam::AtomicCall& call, std::byte* target, const wire::NamAtomic& atomic, char* result) {
@@ -164,8 +175,7 @@ Result<Service::Answer> Service::On(const Peer& peer, const wire::NamLock& lock)
   MutexLock guard(mu_);
   MSA_ASSIGN_OR_RETURN(const SegmentTarget target, book_.CheckLock(peer.caller, lock));
   nam::SegmentLock& words = files_.at(target.extent)->lock(target.slot);
-  return AnswerOf(wire::NamLocked{
-      nam::TryLock(words, static_cast<nam::LockMode>(lock.mode), target.owner, target.highest_owner)});
+  return AnswerOf(wire::NamLocked{Take(words, static_cast<nam::LockMode>(lock.mode), target)});
 }
 
 Result<Service::Answer> Service::On(const Peer& peer, const wire::NamAtomic& atomic) {
@@ -175,7 +185,7 @@ Result<Service::Answer> Service::On(const Peer& peer, const wire::NamAtomic& ato
                        book_.CheckAtomic(peer.caller, atomic, nam::ElementBytes(type)));
   ExtentFile& file = *files_.at(target.extent);
   nam::SegmentLock& words = file.lock(target.slot);
-  const nam::LockMode held = HeldBy(words, target.owner);
+  const nam::LockMode held = HeldBy(words, target);
   if (held == nam::LockMode::kNone &&
       !nam::TryLock(words, nam::LockMode::kShared, target.owner, target.highest_owner))
     return Error(Code::kDeadlineExceeded, "segment is locked by owner {}; try again", words.exclusive.load());
