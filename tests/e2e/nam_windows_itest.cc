@@ -98,6 +98,18 @@ TEST_P(NamWindows, ThreadsThatComeAtOnceToATargetOfALockAllEpochAreAllLetIn) {
   EXPECT_THAT(outcome.out, HasSubstr("ok threads")) << outcome.Text();
 }
 
+TEST_P(NamWindows, AnExclusiveLockComesWithinATurnOfReadersInRelay) {
+  const Outcome outcome = Tasks(4, {ProgramPath(GetParam().prefix + "nam_window_cases"), "relay"});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, HasSubstr("ok relay")) << outcome.Text();
+}
+
+TEST_P(NamWindows, LockAllKeepsOthersFromTheProcesssOwnMemoryBeforeAnyCall) {
+  const Outcome outcome = Tasks(2, {ProgramPath(GetParam().prefix + "nam_window_cases"), "own"});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, HasSubstr("ok own")) << outcome.Text();
+}
+
 TEST_P(NamWindows, AnUnknownKindOfMemoryIsRefusedRatherThanVolatile) {
   for (const std::string key : {"deep_mem_kind", "msa_mem_kind"}) {
     const Outcome outcome = Tasks(2, {ProgramPath(GetParam().prefix + "nam_window_cases"), "kind", key,
@@ -166,6 +178,23 @@ TEST_F(NamWindowsOnce, RputOverTheFabricOverlapsWithComputing) {
     const auto at = outcome.out.find("rounds of computing: ");
     ASSERT_NE(at, std::string::npos) << outcome.Text();
     EXPECT_GT(std::stol(outcome.out.substr(at + 21)), 1) << program << ": done at once, it would be 1";
+  }
+}
+
+// MPICH 4.0.2 itself makes some 1,000 of any kind, as it has 2,048 communicators.
+TEST_F(NamWindowsOnce, TenThousandWindowsInARowAndAsManyAtOnceAsTheMpiMakes) {
+  const auto handles = [](const char* program, int ranks) {
+    return Run({"run", "-n", std::to_string(ranks), "--nam", "1M", "env", "OMPI_MCA_osc=sm",
+                ProgramPath(program), "handles", ranks == 1 ? "10000" : "1000", "4000"},
+               120s);
+  };
+  for (const int ranks : {1, 2}) {
+    const Outcome outcome = handles("nam_window_cases", ranks);
+    EXPECT_EQ(outcome.code, 0) << outcome.Text();
+    EXPECT_THAT(outcome.out, HasSubstr("open at once: 4000\n"));
+    const Outcome mpich = handles("mpich_nam_window_cases", ranks);
+    EXPECT_EQ(mpich.code, 0) << mpich.Text();
+    EXPECT_THAT(mpich.out, testing::ContainsRegex("open at once: [0-9]{3}")) << mpich.Text();
   }
 }
 

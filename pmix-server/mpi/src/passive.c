@@ -185,14 +185,22 @@ static int WinUnlock(int target, MPI_Win win) {
 
 static int WinLockAll(int assertion, MPI_Win win) {
   WINDOW_OR(Win_lock_all)(assertion, win);
+  static const char kCall[] = "MPI_Win_lock_all";
   int is_held = (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) != 0;
   for (int target = 0; target < window->region->count; ++target) is_held |= window->held[target] != kMsaFree;
   if (is_held)
     return msa_window_error(window, MPI_ERR_RMA_SYNC,
-                            "MPI_Win_lock_all: this process holds a lock of the window already");
-  // The locks themselves are taken at the first access of each target.
-  window->epochs |= assertion & MPI_MODE_NOCHECK ? kMsaLockAllUnchecked : kMsaLockAll;
-  return MPI_SUCCESS;
+                            "%s: this process holds a lock of the window already", kCall);
+  if (assertion & MPI_MODE_NOCHECK) {
+    window->epochs |= kMsaLockAllUnchecked;
+    return MPI_SUCCESS;
+  }
+  // The locks themselves are taken at the first access of each target; that of the process's own memory at
+  // once, which it may load and store without a call.
+  window->epochs |= kMsaLockAll;
+  const int failed = window->base != NULL ? AcquireOnce(window, window->rank, kCall) : MPI_SUCCESS;
+  if (failed != MPI_SUCCESS) window->epochs &= ~(unsigned)kMsaLockAll;
+  return failed;
 }
 
 static int WinUnlockAll(MPI_Win win) {

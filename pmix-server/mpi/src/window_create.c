@@ -90,8 +90,7 @@ static void Adopt(struct msa_window* window, struct msa_region* region, struct m
   if (window->held == NULL || window->taking == NULL)
     msa_verdict_set(verdict, MPI_ERR_NO_MEM, "out of memory for %d targets", region->count);
   else if (msa_window_insert(window) != 0)
-    msa_verdict_set(verdict, MPI_ERR_NO_MEM, "more than %d NAM windows at a time in this process; free some",
-                    kMsaWindowSlots - kMsaWindowSlots / 4);
+    msa_verdict_set(verdict, MPI_ERR_NO_MEM, "out of memory for one more window; free some");
   msa_device_look();
 }
 
