@@ -64,6 +64,14 @@ TEST_P(NamWindows, APersistentWindowIsReadByJobsOfOtherSizesUntilItIsDeleted) {
   EXPECT_THAT(unknown.out, HasSubstr(Name("kept")));
 }
 
+TEST_P(NamWindows, ANameThatIsNoPortIsRefusedAtAllRanksAtOnce) {
+  for (const char* port : {"harbour", "17.x:3", "1.2:3:accept"}) {
+    const Outcome outcome = Window(2, {"refused", port});
+    EXPECT_EQ(outcome.code, 0) << outcome.Text();
+    EXPECT_THAT(outcome.out, HasSubstr(fmt::format("MPI_ERR_PORT: MPI_Comm_connect: '{}' is no port", port)));
+  }
+}
+
 TEST_P(NamWindows, ErrorsTellTheirNumbersAndTouchNothing) {
   const Outcome outcome = Window(2, {"errors"});
   EXPECT_EQ(outcome.code, 0) << outcome.Text();
@@ -71,6 +79,7 @@ TEST_P(NamWindows, ErrorsTellTheirNumbersAndTouchNothing) {
               HasSubstr("displacement 512 * 8 bytes and 8 bytes from there leave segment 1, which "
                         "has 4096 bytes"));
   Claim(3, {"bad-unit"});
+  Claim(2, {"bad-name", "/etc/no name"});
 }
 
 TEST_P(NamWindows, AnAllotmentThatIsTooSmallIsNoMemoryAtAllRanks) {
@@ -147,6 +156,13 @@ TEST_P(NamWindows, RandomOperationsEqualThoseOnTheMpisOwnWindow) {
     EXPECT_EQ(outcome.code, 0) << outcome.Text();
     EXPECT_THAT(outcome.out, HasSubstr("equal: 3 ranks, 400 operations each"));
   }
+}
+
+TEST_P(NamWindows, SpecialNumbersAndEveryTypeComeOutAsMpiSays) {
+  const Outcome outcome =
+      Tasks(2, {"env", "OMPI_MCA_op=^avx", ProgramPath(GetParam().prefix + "nam_values")});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, HasSubstr("ok values"));
 }
 
 TEST_P(NamWindows, FortranProgramsHaveThemThroughEachBinding) {

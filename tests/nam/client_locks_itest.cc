@@ -1,3 +1,4 @@
+#include <msa_nam_direct.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -5,8 +6,6 @@
 #include <csignal>
 #include <functional>
 #include <thread>
-
-#include <msa_nam_direct.h>
 
 #include "client_fixture.h"
 
@@ -178,7 +177,8 @@ int ReadInRelay() {
   for (std::int64_t turn = 0; turn < kMostTurns && Told(region, kWritten) == 0;) {
     if (msa_nam_lock(region, 0, MSA_NAM_SHARED) != 0) return 2;
     if (msa_nam_fetch_add(region, 1, kTurns, 1, &turn) != 0) return 3;
-    for (int i = 0; i < 10 && (i < 2 || Told(region, kTurns) == turn + 1); ++i) usleep(500);
+    int looks = 0;
+    (void)Eventually(Millis(5), [&] { return ++looks > 1 && Told(region, kTurns) != turn + 1; });
     if (msa_nam_unlock(region, 0) != 0) return 4;
   }
   return msa_nam_close(region);
@@ -187,7 +187,7 @@ int ReadInRelay() {
 TEST_P(ClientLocksOver, OfAWriterComeWithinATurnOfReadersInRelay) {
   msa_nam_region_t region = Create("relay", {64, 64});
   const auto pause = [](void*) {
-    usleep(200);
+    sched_yield();
     return 1;
   };
   for (const bool own_pause : {false, true}) {
@@ -261,9 +261,9 @@ TEST_P(ClientLocksOver, ThatAreOnlyClaimedLetTheProcessesOwnUpdatesCountBesideTh
     if (msa_nam_lock(mine, 0, MSA_NAM_SHARED) != 0) return 2;
     std::int64_t before = 0;
     if (msa_nam_fetch_add(mine, 1, 0, 1, &before) != 0) return 4;
-    while (Told(mine, 8) == 0) usleep(100);
+    if (!Eventually(namd::test::kLimit, [&] { return Told(mine, 8) >= 1; })) return 5;
     if (add(mine) != 0) return 3;
-    while (Told(mine, 8) != 2) usleep(100);
+    if (!Eventually(namd::test::kLimit, [&] { return Told(mine, 8) == 2; })) return 6;
     return msa_nam_unlock(mine, 0);
   });
   ASSERT_TRUE(Eventually(namd::test::kLimit, [&] { return Told(region, 0) == 1; }));
@@ -281,7 +281,7 @@ TEST_P(ClientLocksOver, ThatAreOnlyClaimedLetTheProcessesOwnUpdatesCountBesideTh
   const auto start_once = [](void* at) {
     auto& mine = *static_cast<State*>(at);
     if (!mine.updater->joinable()) *mine.updater = std::thread(mine.work);
-    usleep(200);
+    sched_yield();
     return 1;
   };
   EXPECT_NAM_OK(msa_nam_lock_while(region, 0, MSA_NAM_EXCLUSIVE, start_once, &state));

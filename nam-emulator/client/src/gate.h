@@ -73,9 +73,9 @@ class Gate {
 
   // kClaimed: readers are still there, but no new ones come, and no writer.
   enum class Try : std::uint8_t { kTaken, kClaimed, kInTheWay };
-  // ---- the user's lock. `handle` is who will free it. `take`: tries to take it in the segment, a Result<Try>.
-  // `give_up`: when it is not waited for any longer. Where only readers are waited for, this process's other
-  // threads go on with their updates.
+  // ---- the user's lock. `handle` is who will free it. `take`: tries to take it in the segment, a
+  // Result<Try>. `give_up`: when it is not waited for any longer. Where only readers are waited for, this
+  // process's other threads go on with their updates.
   template <class Take, class GiveUp>
   Status Acquire(const void* handle, LockMode mode, const Pause& pause, Take take, GiveUp give_up) {
     MSA_RETURN_IF_ERROR(Settle(pause));

@@ -34,7 +34,7 @@ Result<Gate::Try> Take(const Segment& segment, LockMode mode) {
   const LockWords words = extent.words(segment.slot);
   if (mode == LockMode::kShared)
     return TryLock(*words.lock, mode, words.owner, msa::nam::kMaxOwners) ? Gate::Try::kTaken
-                                                                          : Gate::Try::kInTheWay;
+                                                                         : Gate::Try::kInTheWay;
   // The claim stands while it is repeated, so that readers do not starve a writer. The highest owner is read
   // behind the claim: who comes later sees it.
   if (!ClaimExclusive(*words.lock, words.owner)) return Gate::Try::kInTheWay;

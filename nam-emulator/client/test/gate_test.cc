@@ -165,7 +165,8 @@ TEST_F(GateTest, AClaimIsNoLockWhileAnUpdateOfAnotherThreadIsUnderWay) {
         } else if (pauses == 3) {
           gate.Leave(Words(1));
         } else {
-          EXPECT_EQ(gate.Enter(Words(1), Millis(0)).status().code(), Code::kDeadlineExceeded) << "no new ones";
+          EXPECT_EQ(gate.Enter(Words(1), Millis(0)).status().code(), Code::kDeadlineExceeded)
+              << "no new ones";
         }
         return true;
       },

@@ -35,8 +35,7 @@ nam::LockMode HeldBy(const nam::SegmentLock& lock, const SegmentTarget& target) 
 // An exclusive lock is claimed by the first try and stays so while the client repeats it, which keeps new
 // readers out; a client that gives up frees it, and the end of one that is gone does.
 bool Take(nam::SegmentLock& lock, nam::LockMode mode, const SegmentTarget& target) {
-  if (mode != nam::LockMode::kExclusive)
-    return nam::TryLock(lock, mode, target.owner, target.highest_owner);
+  if (mode != nam::LockMode::kExclusive) return nam::TryLock(lock, mode, target.owner, target.highest_owner);
   return nam::ClaimExclusive(lock, target.owner) && nam::Drained(lock, target.owner, target.highest_owner);
 }
 

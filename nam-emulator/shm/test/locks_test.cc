@@ -186,8 +186,7 @@ void ReadInRelay(Arena& arena, std::uint32_t owner) {
 TEST(SegmentLock, AWriterWhoKeepsItsClaimIsNotStarvedByReadersInRelay) {
   const Shared<Arena> arena;
   std::array<pid_t, 3> readers{};
-  for (std::uint32_t i = 0; i < readers.size(); ++i)
-    readers[i] = Spawn([&] { ReadInRelay(*arena, i + 1); });
+  for (std::uint32_t i = 0; i < readers.size(); ++i) readers[i] = Spawn([&] { ReadInRelay(*arena, i + 1); });
   while (arena->passes.load() < 100) sched_yield();
   while (!ClaimExclusive(arena->lock, 9)) sched_yield();
   const std::uint64_t before = arena->passes.load();

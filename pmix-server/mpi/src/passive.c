@@ -189,8 +189,8 @@ static int WinLockAll(int assertion, MPI_Win win) {
   int is_held = (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) != 0;
   for (int target = 0; target < window->region->count; ++target) is_held |= window->held[target] != kMsaFree;
   if (is_held)
-    return msa_window_error(window, MPI_ERR_RMA_SYNC,
-                            "%s: this process holds a lock of the window already", kCall);
+    return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: this process holds a lock of the window already",
+                            kCall);
   if (assertion & MPI_MODE_NOCHECK) {
     window->epochs |= kMsaLockAllUnchecked;
     return MPI_SUCCESS;

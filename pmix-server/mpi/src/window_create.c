@@ -141,7 +141,11 @@ static msa_nam_region_t Create(const struct request* requests, int count, enum m
     options.segments = segments;
     options.segment_count = (uint32_t)count;
     options.lifetime = kind == kMsaNamPersistent ? MSA_NAM_PERSISTENT : MSA_NAM_LEASE;
-    msa_verdict_nam(verdict, "MPI_Win_allocate", msa_nam.create(&options, &handle));
+    const int failed = msa_nam.create(&options, &handle);
+    if (failed == MSA_NAM_ERR_ARG && options.name != NULL)  // sizes and units are checked
+      msa_verdict_set(verdict, MPI_ERR_INFO_VALUE, "MPI_Win_allocate: msa_win_name: %s",
+                      msa_nam.error_text());
+    msa_verdict_nam(verdict, "MPI_Win_allocate", failed);
   }
   free(segments);
   return verdict->code == MPI_SUCCESS ? handle : NULL;

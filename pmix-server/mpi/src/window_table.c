@@ -67,8 +67,8 @@ static int IsPassed(const struct msa_window_level* level, size_t at) {
   }
 }
 
-// Slots around `at` that no search needs are free again. A lookup that is under way is of a window that stays,
-// whose search does not pass them, or of one that is not there.
+// Slots around `at` that no search needs are free again. A lookup that is under way is of a window that
+// stays, whose search does not pass them, or of one that is not there.
 static void Clean(struct msa_window_level* level, size_t at) {
   const size_t last = Last(level);
   while (atomic_load(&level->slots[(at + 1) & last].key) == kGone) at = (at + 1) & last;
