@@ -226,9 +226,9 @@ int msa_nam_swap(msa_nam_region_t region, uint32_t segment, uint64_t offset, int
 enum msa_nam_lock_mode { MSA_NAM_SHARED = 1, MSA_NAM_EXCLUSIVE = 2 };
 /* Waits until the deadline: MSA_NAM_ERR_TIMEOUT names the holder. A process holds one lock of a segment at a
  * time: a second one is MSA_NAM_ERR_ARG. While another process holds it exclusively, atomics wait for it too.
- */
+ * Who waits for an exclusive lock comes after those who share it when he asks: new ones wait for him. */
 int msa_nam_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode);
-/* Does not wait: MSA_NAM_ERR_BUSY. */
+/* Does not wait, and keeps nobody out: MSA_NAM_ERR_BUSY. */
 int msa_nam_try_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode);
 /* Completes what is outstanding at the segment, then frees. */
 int msa_nam_unlock(msa_nam_region_t region, uint32_t segment);

@@ -246,23 +246,25 @@ int LockSegment(const char* what, msa_nam_region_t region, std::uint32_t index,
                 }));
 }
 
-int LockWhile(const char* what, msa_nam_region_t region, std::uint32_t index, msa_nam_lock_mode mode,
-              const Gate::Pause& pause) noexcept {
-  const Status taken = Guarded([&]() -> Status {
-    MSA_RETURN_IF_ERROR(CheckMode(region, mode));
-    const Millis patience = pause ? region->timeout() : Millis(0);
-    return region->LockWhile(index, static_cast<LockMode>(mode),
-                             pause ? pause : Gate::Until(SteadyTime::min()), patience);
-  });
-  if (taken.code() != Code::kDeadlineExceeded) return Finish(what, taken);
-  return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
-}
-
 // A segment whose lock words are mapped and not stale. Null: not this way.
 const Segment* WithWords(msa_nam_region_t region, std::uint32_t index) {
   if (region == nullptr || index >= region->segment_count) return nullptr;
   const Segment* segment = &region->segments[index];
   return segment->put_base.load(std::memory_order_acquire) != nullptr ? segment : nullptr;
+}
+
+int LockWhile(const char* what, msa_nam_region_t region, std::uint32_t index, msa_nam_lock_mode mode,
+              const Gate::Pause& pause) noexcept {
+  const Status taken = Guarded([&]() -> Status {
+    MSA_RETURN_IF_ERROR(CheckMode(region, mode));
+    if (pause) return region->LockWhile(index, static_cast<LockMode>(mode), pause, region->timeout());
+    // Once, but for threads of this process, which are there for a moment only.
+    const Gate::Pause once = WithWords(region, index) != nullptr ? Gate::Until(SteadyTime::min())
+                                                                 : Gate::Pause([] { return false; });
+    return region->LockWhile(index, static_cast<LockMode>(mode), once, Millis(0));
+  });
+  if (taken.code() != Code::kDeadlineExceeded) return Finish(what, taken);
+  return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
 }
 
 // Where nothing is in the way, a lock is a few atomic instructions: no clock is read.

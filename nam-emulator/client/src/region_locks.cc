@@ -81,6 +81,9 @@ Status msa_nam_region::LockWhile(std::uint32_t index, LockMode mode, const Gate:
     if (tried.ok()) heard = SteadyNow();
     const bool is_away = code == Code::kUnavailable || code == Code::kDeadlineExceeded;
     if (is_away && SteadyNow() < heard + patience) return Result<Gate::Try>(Gate::Try::kInTheWay);
+    // No lock that another one has.
+    if (is_away && patience.count() != 0)
+      return Result<Gate::Try>(Status(Code::kUnavailable, tried.status().message()));
     return tried;
   };
   const auto give_up = [&] {
