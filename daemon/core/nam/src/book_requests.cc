@@ -257,7 +257,7 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamResize& m) {
   if (!found.ok()) return Answer(e.tag, found.status());
   Region& region = **found;
   RegionRecord& record = region.record;
-  if (Status status = CheckOwner(record, e.caller, "resize"); !status.ok()) return Answer(e.tag, status);
+  if (Status status = CheckOwner(region, e.caller, "resize"); !status.ok()) return Answer(e.tag, status);
   if (Status status = CheckThere(region); !status.ok()) return Answer(e.tag, status);
   if (!region.leases.empty())
     return Answer(e.tag,
