@@ -237,6 +237,13 @@ TEST(NamAccess, AJobBoundToReadNeitherRemovesNorChangesTheRegionThoughItsUserOwn
   EXPECT_TRUE(h.Try(h.InJob(8), wire::NamRemove{"data", true}).ok());
 }
 
+TEST(NamAccess, AnOwnerSeesARegionThatHeHasNoRightsTo) {
+  Harness h;
+  h.MustGrant(h.Ada(), Shared("shut", 0));
+  EXPECT_EQ(h.List(h.Ada()).size(), 1u) << "or he could not find what he may open again";
+  EXPECT_TRUE(h.List(h.Bob()).empty());
+}
+
 TEST(NamAccess, ABindingIsJudgedAsAnOpenIs) {
   Harness h;
   h.MustGrant(h.Ada(), Shared("data", 0640));
