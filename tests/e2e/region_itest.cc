@@ -149,6 +149,37 @@ TEST_F(Regions, OneInUseIsNotRemovedAndTheTextSaysByWhom) {
   EXPECT_EQ(Run({"region", "rm", "fields"}).code, 0) << "a command that has ended uses it no more";
 }
 
+TEST_F(Regions, CommandsInAJobThatIsBoundToReadLeaveTheRegionAsItIs) {
+  Create("fields", {"--size", "1M"});
+  const std::string text(kMiB, 'f');
+  Put(File("fields.bin", text), "fields");
+  const std::string other = File("other.bin", std::string(kMiB, 'o'));
+  Create("source", {"--size", "1M"});
+  const auto in_job = [](const std::string& binding, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"run", "-n", "1", "--nam-region", binding, support::BinaryPath("msactl")};
+    all.insert(all.end(), words.begin(), words.end());
+    return Run(std::move(all));
+  };
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"region", "put", other, "fields"},
+                                             {"region", "copy", "--force", "source", "fields"},
+                                             {"region", "rm", "fields"},
+                                             {"region", "rm", "--force", "fields"},
+                                             {"region", "resize", "fields", "--size", "2M"},
+                                             {"region", "acl", "fields", "--mode", "0666"}}) {
+    const Outcome outcome = in_job("fields:ro", words);
+    EXPECT_EQ(outcome.code, 4) << words[1] << ": " << outcome.Text();
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("fields"), HasSubstr("--nam-region"))) << words[1];
+  }
+  EXPECT_EQ(in_job("fields:ro", {"region", "get", "fields", "-"}).out, text);
+  EXPECT_EQ(in_job("fields:ro", {"region", "acl", "fields"}).code, 0) << "to look is no change";
+  EXPECT_EQ(cluster_->Query({"region", "show", "fields"})["mode"].text(), "0600");
+  EXPECT_EQ(Held("fields"), text);
+  EXPECT_EQ(in_job("fields:rw", {"region", "put", other, "fields"}).code, 0);
+  EXPECT_EQ(in_job("fields:rw", {"region", "acl", "fields", "--mode", "0640"}).code, 0);
+  EXPECT_EQ(Held("fields"), std::string(kMiB, 'o'));
+}
+
 TEST_F(Regions, MoreThanThereIsIsRefusedWithNumbersAndTakesNothing) {
   const auto used = [] { return cluster_->Query({"region", "df"})["nodes"].list()[0]["used"].number(); };
   Create("most", {"--size", "900M"});

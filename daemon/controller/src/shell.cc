@@ -52,6 +52,12 @@ bool IsReport(const Event& event) {
   return std::holds_alternative<event::FromJobd>(event) || std::holds_alternative<event::JobdGone>(event);
 }
 
+// Of the reports, what a process waits for.
+bool IsAsk(const Event& event) {
+  const auto* from = std::get_if<event::FromJobd>(&event);
+  return from != nullptr && std::holds_alternative<wire::NamFromTask>(from->message);
+}
+
 // One behind the other they may be committed together: nobody is answered or told before.
 bool MayShare(const Event& first, const Event& next) {
   return (IsSubmit(first) && IsSubmit(next)) || (IsReport(first) && IsReport(next));
@@ -88,9 +94,9 @@ Status Shell::Start() {
 }
 
 void Shell::Handle(Event event) {
-  const bool is_report = IsReport(event);
+  const bool may_gather = IsReport(event) && !IsAsk(event);
   Accept(std::move(event));
-  if (!is_report) return ProcessWaiting();
+  if (!may_gather) return ProcessWaiting();
   // After what other threads have posted already: the reports among it share a commit.
   if (std::exchange(reports_posted_, true)) return;
   loop_.Post([this, alive = alive_] {

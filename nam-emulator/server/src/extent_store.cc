@@ -33,7 +33,8 @@ Result<std::unique_ptr<ExtentStore>> ExtentStore::Open(const std::string& direct
   // hugetlbfs tells its page size as its block size.
   const std::size_t page =
       fs.f_type == HUGETLBFS_MAGIC ? static_cast<std::size_t>(fs.f_bsize) : nam::kPageBytes;
-  return std::unique_ptr<ExtentStore>(new ExtentStore(directory, std::move(fd), page));
+  const bool in_memory = fs.f_type == HUGETLBFS_MAGIC || fs.f_type == TMPFS_MAGIC;
+  return std::unique_ptr<ExtentStore>(new ExtentStore(directory, std::move(fd), page, in_memory));
 }
 
 Result<ExtentStore::Listing> ExtentStore::Scan() const {

@@ -162,7 +162,11 @@ class NamBook::Impl {
   // Also as the job's binding limits it.
   NamRights RightsOf(const Region& region, const NamCaller& caller) const;
   Status CheckRights(const Region& region, const NamCaller& caller, NamRights needed) const;
-  Status CheckOwner(const RegionRecord& record, const NamCaller& caller, std::string_view what) const;
+  // kAll without a binding.
+  NamRights BoundRights(const Region& region, JobId job) const;
+  Status CheckBinding(const Region& region, const NamCaller& caller, std::string_view what) const;
+  // With CheckBinding.
+  Status CheckOwner(const Region& region, const NamCaller& caller, std::string_view what) const;
   // kNotFound names the selector; regions that are not made yet or are being removed are not found.
   // kUnavailable: it is being resized.
   Result<Region*> Select(const std::string& selector);

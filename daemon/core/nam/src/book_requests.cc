@@ -241,13 +241,14 @@ void NamBook::Impl::CommitCreate(Region& region) {
   if (first.ok() && record.job.value == 0 && record.lifetime == wire::NamLifetime::kLease)
     record.life_lease = *first;
   Put(region);
-  SendCommits(region);
   for (std::size_t i = 0; i < waiters.size(); ++i) {
     if (granted[i].ok())
       ReplyLease(waiters[i].tag, region, *granted[i]);
     else
       Answer(waiters[i].tag, granted[i].status());
   }
+  // After the answers: a namd takes a lease on what it has still as pending, and the next welcome repeats it.
+  SendCommits(region);
   if (!first.ok()) BeginRemoval(region);
 }
 
@@ -256,7 +257,7 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamResize& m) {
   if (!found.ok()) return Answer(e.tag, found.status());
   Region& region = **found;
   RegionRecord& record = region.record;
-  if (Status status = CheckOwner(record, e.caller, "resize"); !status.ok()) return Answer(e.tag, status);
+  if (Status status = CheckOwner(region, e.caller, "resize"); !status.ok()) return Answer(e.tag, status);
   if (Status status = CheckThere(region); !status.ok()) return Answer(e.tag, status);
   if (!region.leases.empty())
     return Answer(e.tag,

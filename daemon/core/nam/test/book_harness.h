@@ -207,7 +207,10 @@ class Harness {
     const auto* listing = std::get_if<wire::NamListing>(&reply.body);
     return reply.status.ok() && listing != nullptr ? listing->regions : std::vector<wire::NamRegionInfo>();
   }
-  wire::NamUsage Usage() { return std::get<wire::NamUsage>(Ask(Root(), wire::NamUsageAsk{}).body); }
+  wire::NamUsage Usage() { return Usage(Root()); }
+  wire::NamUsage Usage(const NamCaller& caller) {
+    return std::get<wire::NamUsage>(Ask(caller, wire::NamUsageAsk{}).body);
+  }
   wire::NamCheckResult Check(bool repair) {
     return std::get<wire::NamCheckResult>(Ask(Root(), wire::NamCheckAsk{repair}).body);
   }

@@ -244,6 +244,33 @@ TEST(NamBook, ALargerAllotmentIsGivenOfWhatIsFreeAndRefusedWithNumbers) {
   h.MustGrant(h.InJob(7), h.Create("b", {500}, NamLifetime::kLease));
 }
 
+TEST(NamBook, AnAllotmentMayTakeTheLastByteThatIsFree) {
+  Harness h({{"nam0", Bytes(1000)}});
+  h.StartJob(7, 200);
+  h.MustGrant(h.Ada(), h.Create("a", {300}));
+  h.On(nam_event::AllotmentAsk{JobId(7), 1, Bytes(501)});
+  EXPECT_THAT(h.allotments.at(0).reason, HasSubstr("500 bytes are free"));
+  h.On(nam_event::AllotmentAsk{JobId(7), 2, Bytes(500)});
+  EXPECT_EQ(h.allotments.at(1).reason, "");
+  EXPECT_EQ(h.allotments.at(1).allotment, Bytes(700));
+}
+
+TEST(NamBook, AUserIsToldOfHisOwnUseAndTheOperatorOfEverybodys) {
+  Harness h({{"nam0", Bytes(2000)}});
+  h.MustGrant(h.Ada(), h.Create("a", {300}));
+  h.MustGrant(h.Bob(), h.Create("b", {400}));
+  h.StartJob(7, 200);  // ada's
+  const wire::NamUsage bob = h.Usage(h.Bob());
+  ASSERT_EQ(bob.users.size(), 1u);
+  EXPECT_EQ(bob.users[0].used, Bytes(400));
+  EXPECT_TRUE(bob.jobs.empty());
+  EXPECT_EQ(h.Usage(h.Ada()).jobs.size(), 1u);
+  EXPECT_EQ(h.Usage().users.size(), 2u);
+  const wire::NamUsage eve = h.Usage(h.Caller(1005, "eve"));
+  ASSERT_EQ(eve.users.size(), 1u) << "who has nothing sees that";
+  EXPECT_EQ(eve.users[0].used, Bytes(0));
+}
+
 TEST(NamBook, PackTakesAsFewNodesAsHoldItAndTheSmallestThatHoldsAll) {
   Harness h({{"nam0", Bytes(1000)}, {"nam1", Bytes(400)}, {"nam2", Bytes(600)}});
   EXPECT_EQ(h.MustGrant(h.Ada(), h.Create("a", {200, 200})).lease.extents[0].node, "nam1");
@@ -370,6 +397,69 @@ TEST(NamBook, AResizeKeepsWhatBothSizesHaveAndFreesTheOldLayout) {
   EXPECT_EQ(opened.lease.segments[1].offset, 448u);
   EXPECT_EQ(h.Extents(), 1u);
   EXPECT_EQ(h.Usage().nodes[0].used.value + h.Usage().nodes[1].used.value, 600u);
+}
+
+TEST(NamBook, AShrinkingRegionIsChargedWholeUntilItIsSmaller) {
+  Harness h({{"nam0", Bytes(4000)}}, {.user_quota = Bytes(1000)});
+  h.MustGrant(h.Ada(), h.Create("a", {800}));
+  h.CloseAll(h.Ada());
+  h.auto_pump = false;
+  h.Send(h.Ada(), wire::NamResize{"a", {Bytes(200)}});
+  EXPECT_EQ(h.Usage().users.at(0).used, Bytes(800));
+  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(1000)) << "both lie there";
+  h.auto_pump = true;
+  EXPECT_EQ(h.Try(h.Ada(), h.Create("b", {300})).code(), Code::kResourceExhausted);
+  h.Pump();
+  EXPECT_EQ(h.Usage().users.at(0).used, Bytes(200));
+  EXPECT_TRUE(h.Try(h.Ada(), h.Create("b", {300})).ok());
+}
+
+TEST(NamBook, AResizeBeyondTheUsersQuotaIsRefusedThoughThereIsRoom) {
+  Harness h({{"nam0", Bytes(9000)}}, {.user_quota = Bytes(1000)});
+  h.MustGrant(h.Ada(), h.Create("a", {300}));
+  h.CloseAll(h.Ada());
+  EXPECT_THAT(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(1001)}}).message(), HasSubstr("the quota is 1000"));
+  EXPECT_TRUE(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(1000)}}).ok());
+}
+
+TEST(NamBook, ACreationWithTheTokenOfARegionThatIsBeingRemovedMakesAnother) {
+  Harness h;
+  h.MustGrant(h.Ada(), h.Create("a", {300}));
+  h.CloseAll(h.Ada());
+  h.namds["nam0"].extents.begin()->second.mapped = true;
+  h.Send(h.Ada(), wire::NamRemove{"a", false});
+  const auto made = h.MustGrant(h.Ada(), h.Create("a", {300}));
+  h.Unmap("nam0");
+  EXPECT_EQ(h.MustGrant(h.Ada(), wire::NamOpen{"", "a"}).lease.uuid, made.lease.uuid);
+}
+
+TEST(NamBook, WhatANamdHadMadeBeforeItsRestartDoesNotCountForTheCreation) {
+  Harness h({{"nam0", Bytes(400)}, {"nam1", Bytes(400)}});
+  h.auto_pump = false;
+  const std::uint64_t tag = h.Send(h.Ada(), h.Create("a", {300, 300}));
+  const auto allocate = [&](const std::string& node) {
+    while (h.namds[node].inbox.size() > 1) h.Step(node);
+    h.Step(node);
+  };
+  allocate("nam0");
+  h.namds["nam0"].extents.clear();
+  h.Up("nam0");
+  allocate("nam1");
+  EXPECT_TRUE(h.open.contains(tag)) << "half of it is not there";
+  h.Pump();
+  EXPECT_TRUE(h.replies.at(tag).status.ok());
+  EXPECT_EQ(h.Extents(), 2u);
+}
+
+TEST(NamBook, AnAnswerOfAnotherNamdThanTheOneThatWasAskedChangesNothing) {
+  Harness h({{"nam0", Bytes(400)}, {"nam1", Bytes(400)}});
+  h.auto_pump = false;
+  const std::uint64_t tag = h.Send(h.Ada(), h.Create("a", {300, 300}));
+  const auto& asked = std::get<wire::NamExtentAllocate>(h.namds["nam0"].inbox.back());
+  h.On(nam_event::ExtentDone{"nam1", {asked.request, 0, ""}});
+  h.Pump();
+  ASSERT_TRUE(h.replies.contains(tag)) << "nam0's own answer was not heard";
+  EXPECT_TRUE(h.replies.at(tag).status.ok());
 }
 
 TEST(NamBook, AResizeThatFailsLeavesTheRegionAsItWas) {
