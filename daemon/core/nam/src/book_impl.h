@@ -24,7 +24,12 @@ inline constexpr std::uint64_t kMaxNamBytes = std::uint64_t{1} << 56;
 // Of one holder at a time, and regions of one user: each costs a row in the store.
 inline constexpr std::size_t kMaxNamLeases = 4096;
 inline constexpr std::size_t kMaxNamRegions = 16384;
+// For a namd to make an extent: a file system in memory takes 0.3 s for a GiB, and a resize copies as well.
 inline constexpr Millis kNamRequestTime{30000};
+inline constexpr Millis kNamRequestTimePerGiB{2000};
+constexpr Millis NamRequestTime(std::uint64_t bytes) {
+  return kNamRequestTime + kNamRequestTimePerGiB * static_cast<std::int64_t>(bytes >> 30);
+}
 // Processes ask a restarted namd again within a second; one that is stopped for longer opens its regions
 // anew.
 inline constexpr Millis kNamOrphanTime{10000};
@@ -45,7 +50,8 @@ class NamBook::Impl {
   // Extents that are being allocated: of a region in kReserved, or the next generation of a resized one.
   struct Pending {
     std::vector<Waiter> waiters;
-    Instant deadline;
+    Millis limit{0};
+    Instant deadline;  // when it has passed
     Generation generation;
     Layout layout;
     std::vector<std::uint64_t> charges;  // by extent

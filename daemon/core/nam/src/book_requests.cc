@@ -167,7 +167,8 @@ void NamBook::Impl::Reserve(nam_event::Request& e, wire::NamCreate& m, Layout la
   region.bytes = record.bytes().value;
   Pending pending;
   pending.waiters.push_back({std::move(e.caller), e.tag});
-  pending.deadline = now + kNamRequestTime;
+  pending.limit = NamRequestTime(region.bytes);
+  pending.deadline = now + pending.limit;
   pending.generation = record.generation;
   pending.done.resize(layout.extents.size(), false);
   pending.layout = std::move(layout);
@@ -288,7 +289,8 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamResize& m) {
   }
   if (!status.ok()) return Answer(e.tag, std::move(status));
   next.waiters.push_back({std::move(e.caller), e.tag});
-  next.deadline = now + kNamRequestTime;
+  next.limit = NamRequestTime(next.bytes);
+  next.deadline = now + next.limit;
   next.generation = FreshGeneration(region);
   next.done.resize(next.layout.extents.size(), false);
   Recharge(region, [&] { region.pending = std::move(next); });

@@ -83,6 +83,20 @@ TEST(NamBook, ANamdThatIsSilentFailsTheRequestAfterThirtySeconds) {
   EXPECT_EQ(h.Extents(), 0u);
 }
 
+TEST(NamBook, ANamdHasMoreTimeForMoreMemory) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  Harness h({{"nam0", Bytes(1000 * kGiB)}});
+  h.auto_pump = false;
+  const std::uint64_t tag = h.Send(h.Ada(), h.Create("vast", {100 * kGiB}));
+  h.Sleep(Millis(229'999));
+  EXPECT_TRUE(h.open.contains(tag));
+  h.Sleep(Millis(1));
+  EXPECT_EQ(h.replies[tag].status.code(), Code::kUnavailable);
+  EXPECT_THAT(h.replies[tag].status.message(), HasSubstr("230 s"));
+  h.Pump();
+  EXPECT_EQ(h.Extents(), 0u);
+}
+
 TEST(NamBook, ALostNamdFailsWhatIsBeingMadeOnItAndFreesTheRest) {
   Harness h({{"nam0", Bytes(1000)}, {"nam1", Bytes(1000)}});
   h.auto_pump = false;
