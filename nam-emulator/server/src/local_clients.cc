@@ -13,6 +13,8 @@ namespace {
 
 // Answers that a client does not read. Beyond it, it is cut off.
 constexpr std::size_t kMaxUnread = std::size_t{64} << 20;
+// Files in answers that a client does not read; beyond it, its requests wait.
+constexpr std::size_t kMaxUnreadFiles = 16;
 // When there are no descriptors left: until then some connection may have closed.
 constexpr Millis kAcceptPause{100};
 
@@ -65,9 +67,11 @@ Status LocalClients::Open(UniqueFd fd) {
   client.connection = next_connection_++;
   MSA_ASSIGN_OR_RETURN(client.who, GetPeerCredentials(fd.get()));
   MSA_ASSIGN_OR_RETURN(client.groups, GetPeerGroups(fd.get()));
-  auto stream = std::make_unique<PassingStream>(std::move(fd));
-  client.stream = stream.get();
   const std::uint64_t id = client.connection;
+  // Not from inside the channel that calls.
+  auto stream = std::make_unique<PassingStream>(std::move(fd),
+                                                [this, id] { loop_.Post([this, id] { OnFilePassed(id); }); });
+  client.stream = stream.get();
   FrameChannel::Handlers handlers;
   handlers.on_frame = [this, id](wire::Frame frame) { OnFrame(id, std::move(frame)); };
   handlers.on_closed = [this, id](const Status& why) { OnClosed(id, why); };
@@ -97,6 +101,10 @@ void LocalClients::OnFrame(std::uint64_t connection, wire::Frame frame) {
   const Service::Peer peer{{Caller::Via::kSocket, connection, client.who.user.uid}, client.who.pid};
   Service::Answer answer = service_.Serve(peer, frame);
   Send(client, answer.frame, std::move(answer.file));
+  if (!client.channel->closed() && client.stream->waiting() > kMaxUnreadFiles) {
+    client.full = true;
+    client.channel->PauseReading();
+  }
   if (client.channel->queued() > kMaxUnread) {
     client.channel->Close();
     // Not from inside the channel that calls.
@@ -104,6 +112,15 @@ void LocalClients::OnFrame(std::uint64_t connection, wire::Frame frame) {
       OnClosed(connection, Error(Code::kResourceExhausted, "{} bytes of answers are not read", kMaxUnread));
     });
   }
+}
+
+void LocalClients::OnFilePassed(std::uint64_t connection) {
+  const auto it = clients_.find(connection);
+  if (it == clients_.end() || !it->second.full || it->second.channel->closed()) return;
+  Client& client = it->second;
+  if (client.stream->waiting() > kMaxUnreadFiles / 2) return;
+  client.full = false;
+  if (!client.paused) client.channel->ResumeReading();
 }
 
 void LocalClients::Relay(Client& client, wire::Frame frame) {
@@ -159,7 +176,7 @@ void LocalClients::OnRelayDrained() {
   for (auto& [connection, client] : clients_) {
     if (!client.paused) continue;
     client.paused = false;
-    client.channel->ResumeReading();
+    if (!client.full) client.channel->ResumeReading();
   }
 }
 

@@ -53,12 +53,14 @@ class LocalClients {
     std::uint64_t sent = 0;              // bytes
     std::multiset<std::uint64_t> asked;  // frame ids of requests that the controller has not answered
     bool relayed = false;
-    bool paused = false;
+    bool paused = false;  // what it relays has to wait
+    bool full = false;    // it does not read the files that were passed to it
   };
   void Accept();
   Status Open(UniqueFd fd);
   void OnFrame(std::uint64_t connection, wire::Frame frame);
   void OnClosed(std::uint64_t connection, const Status& why);
+  void OnFilePassed(std::uint64_t connection);
   void Relay(Client& client, wire::Frame frame);
   void Send(Client& client, const wire::Frame& frame, UniqueFd file);
   void Fail(Client& client, std::uint64_t id, const Status& status);

@@ -9,7 +9,8 @@
 
 namespace msa::namd {
 
-PassingStream::PassingStream(UniqueFd fd) : plain_(MakePlainStream(std::move(fd))) {}
+PassingStream::PassingStream(UniqueFd fd, std::function<void()> on_passed)
+    : plain_(MakePlainStream(std::move(fd))), on_passed_(std::move(on_passed)) {}
 
 void PassingStream::Pass(std::uint64_t position, UniqueFd file) {
   waiting_.push_back({position, std::move(file)});
@@ -23,7 +24,10 @@ IoResult PassingStream::Write(const char* data, std::size_t size) {
     result = plain_->Write(data, static_cast<std::size_t>(waiting_.front().position - written_));
   } else {
     result = WriteWith(data, size, waiting_.front().file.get());
-    if (result.outcome == IoOutcome::kDone) waiting_.pop_front();
+    if (result.outcome == IoOutcome::kDone) {
+      waiting_.pop_front();
+      if (on_passed_) on_passed_();
+    }
   }
   if (result.outcome == IoOutcome::kDone) written_ += result.bytes;
   return result;
