@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "msa/base/clock.h"
+
 namespace msa::nam {
 namespace {
 
