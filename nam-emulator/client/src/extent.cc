@@ -217,6 +217,15 @@ void Extent::MarkStale(const Status& why) {
   stale_.store(true, std::memory_order_release);
 }
 
+bool Extent::IsRevoked() {
+  const std::uint32_t own = owner_.load(std::memory_order_relaxed);
+  if (own == 0 || own > kMaxOwners || owners_[own - 1].process.load() != kRevokedProcess) return false;
+  MarkStale(Error(Code::kFailedPrecondition,
+                  "region '{}' was removed or resized, or your rights to it were changed; open it again",
+                  lease_->terms().name));
+  return true;
+}
+
 Status Extent::WhyStale() const {
   const MutexLock lock(mu_);
   return stale_.load() ? why_stale_ : Status::Ok();
@@ -243,7 +252,9 @@ std::string Extent::HolderOf(std::uint32_t slot) const {
   for (std::uint32_t owner = 1; (holder == 0 || holder == own) && owner <= kMaxOwners; ++owner)
     if (owner != own && (lock.shared[(owner - 1) / 64].load() >> (owner - 1) % 64 & 1) != 0) holder = owner;
   if (holder == 0 || holder == own || holder > kMaxOwners) return "";
-  return fmt::format("owner {} (client {:016x})", holder, owners_[holder - 1].client.load());
+  const std::uint64_t process = owners_[holder - 1].process.load();
+  return process == kRemoteProcess ? fmt::format("owner {} (over the fabric)", holder)
+                                   : fmt::format("owner {} (pid {})", holder, process);
 }
 
 }  // namespace msa::nam

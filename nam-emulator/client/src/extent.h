@@ -42,12 +42,12 @@ class Extent : public std::enable_shared_from_this<Extent> {
   LockWords words(std::uint32_t slot) const {
     return {locks_ + slot, highest_owner_, owner_.load(std::memory_order_relaxed)};
   }
-  // "owner 3 (client 0123456789abcdef)", of who holds the lock; empty: nobody, or it cannot be seen from
+  // "owner 3 (pid 4711)", of who holds the lock; empty: nobody, or it cannot be seen from
   // here.
   std::string HolderOf(std::uint32_t slot) const;
 
   // 0: well. Else what it has come to; then all calls fail.
-  bool stale() const { return stale_.load(std::memory_order_acquire); }
+  bool stale() { return stale_.load(std::memory_order_acquire) || (mapped() && IsRevoked()); }
   Status WhyStale() const;
 
   // ---- requests that namd answers: for what is not mapped, or not writable. NamLock and NamAtomic.
@@ -60,7 +60,8 @@ class Extent : public std::enable_shared_from_this<Extent> {
   Status MoveNow(Direction direction, const FabricPiece& piece, SteadyTime deadline);
   Status Move(Direction direction, std::span<const FabricPiece> pieces, SteadyTime deadline);
   // Started, not repeated by itself. kUnavailable: see Repair.
-  Result<std::unique_ptr<FabricTransfer>> Start(Direction direction, std::span<const FabricPiece> pieces);
+  Result<std::unique_ptr<FabricTransfer>> Start(Direction direction, std::span<const FabricPiece> pieces,
+                                                SteadyTime deadline);
   // After a failure of the transport: attaches again where it is of use. Not ok: give up with it.
   Status Repair(const Status& failed, SteadyTime deadline);
 
@@ -83,6 +84,8 @@ class Extent : public std::enable_shared_from_this<Extent> {
   };
 
   Extent(std::shared_ptr<Lease> lease, std::uint32_t index);
+  // Whether namd has ended this process's leases to what it maps; then it is stale from now on.
+  bool IsRevoked();
   wire::NamAttach Request(bool map) const;
   Result<wire::NamAttached> AskSocket(FrameSocket& socket, bool map, SteadyTime deadline);
   Status AttachLocal(SteadyTime deadline);

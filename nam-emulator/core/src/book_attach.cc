@@ -53,14 +53,18 @@ Result<std::shared_ptr<const SegmentTable>> Book::SegmentsOf(const Extent& exten
   return std::make_shared<const SegmentTable>(std::move(table));
 }
 
-Result<std::uint32_t> Book::TakeOwner(Extent& extent, NamClientId client) {
+Result<std::uint32_t> Book::TakeOwner(Extent& extent, NamClientId client, std::uint32_t uid) {
   const auto known = extent.owners.find(client);
+  if (known != extent.owners.end() && known->second.uid != uid)
+    return Error(Code::kPermissionDenied,
+                 "client {} is a process of uid {}, not of uid {}; name 64 random bits of this process's own",
+                 client, known->second.uid, uid);
   if (known != extent.owners.end()) return known->second.number;
   for (std::uint32_t number = 1; number <= nam::kMaxOwners; ++number) {
     if (extent.numbers.test(number - 1)) continue;
     extent.numbers.set(number - 1);
     extent.highest_owner = std::max(extent.highest_owner, number);
-    extent.owners.emplace(client, Owner{.number = number});
+    extent.owners.emplace(client, Owner{.number = number, .uid = uid});
     return number;
   }
   return Error(Code::kResourceExhausted,
@@ -76,6 +80,7 @@ Grant Book::GrantOf(std::uint64_t id, const Attachment& attachment, const wire::
   grant.extent = attachment.extent;
   grant.client = attachment.client;
   grant.lease = attachment.lease;
+  grant.uid = extent.owners.at(attachment.client).uid;
   grant.owner = extent.owners.at(attachment.client).number;
   grant.highest_owner = extent.highest_owner;
   grant.rights = attachment.rights;
@@ -106,6 +111,15 @@ Outcome Book::EndOlder(const Attachment& newer, std::uint64_t newer_id) {
   Outcome outcome;
   for (const std::uint64_t id : older) outcome.Add(End(id));
   return outcome;
+}
+
+Status Book::CheckMore(std::uint64_t connection) const {
+  const auto mine = by_connection_.find(connection);
+  if (mine == by_connection_.end() || mine->second.size() < kMaxAttachmentsOfAConnection) return Status::Ok();
+  return Error(Code::kResourceExhausted,
+               "this connection has {} attachments, as many as one may have; detach some, or use another "
+               "connection",
+               mine->second.size());
 }
 
 Result<Grant> Book::Attach(const Caller& caller, const wire::NamAttach& attach, std::uint64_t random) {
@@ -144,10 +158,12 @@ Result<Grant> Book::Attach(const Caller& caller, const wire::NamAttach& attach, 
         known.mapped = known.mapped || map;
         return GrantOf(id, known, attach);
       }
+  if (by_socket) MSA_RETURN_IF_ERROR(CheckMore(caller.connection));
   // A number that is taken already is no bad luck but a broken source of random numbers.
   if (random == 0 || attachments_.contains(random))
     return Error(Code::kInternal, "attachment number {:016x} is taken", random);
-  MSA_ASSIGN_OR_RETURN([[maybe_unused]] const std::uint32_t owner, TakeOwner(extent, attach.client));
+  MSA_ASSIGN_OR_RETURN([[maybe_unused]] const std::uint32_t owner,
+                       TakeOwner(extent, attach.client, lease.uid));
   Attachment attachment{.kind = by_socket ? Kind::kSocket : Kind::kFabric,
                         .extent = key,
                         .client = attach.client,
@@ -202,7 +218,7 @@ Status Book::Restore(const ExtentKey& key, const RestoredOwner& owner) {
                  owner.owner, ToText(key));
   extent.numbers.set(owner.owner - 1);
   extent.highest_owner = std::max(extent.highest_owner, owner.owner);
-  extent.owners.emplace(owner.client, Owner{.number = owner.owner});
+  extent.owners.emplace(owner.client, Owner{.number = owner.owner, .uid = owner.uid});
   while (attachments_.contains(next_restored_)) ++next_restored_;
   Insert(next_restored_++,
          {.kind = Kind::kRestored, .extent = key, .client = owner.client, .lease = owner.lease});

@@ -67,8 +67,11 @@ Service::Answer Service::Serve(const Peer& peer, const wire::Frame& request) {
 
 void Service::Note(const Peer& peer, const Grant& grant, ExtentFile& file) {
   if (file.highest_owner().load() < grant.highest_owner) file.highest_owner().store(grant.highest_owner);
-  file.owner(grant.owner).client.store(grant.client.value);
-  notes_.Write(grant.extent, {{grant.owner, grant.client, grant.lease}, peer.pid, StartOfProcess(peer.pid)});
+  // Who maps the file reads it, so it is not the client's number: by that he could pass for it.
+  file.owner(grant.owner)
+      .process.store(peer.pid > 0 ? static_cast<std::uint64_t>(peer.pid) : nam::kRemoteProcess);
+  notes_.Write(grant.extent,
+               {{grant.owner, grant.client, grant.lease, grant.uid}, peer.pid, StartOfProcess(peer.pid)});
 }
 
 Result<Service::Answer> Service::On(const Peer& peer, const wire::NamAttach& attach) {

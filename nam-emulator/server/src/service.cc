@@ -184,8 +184,10 @@ void Service::Apply(Outcome outcome, Later& later) {
     ExtentFile& file = *it->second;
     if (end.what == OwnerEnd::What::kNumber) {
       notes_.Clear(end.extent, end.owner);
-      file.owner(end.owner).client.store(0);
+      file.owner(end.owner).process.store(0);
     }
+    // Its process looks there before it takes a lock, and before those that it had are free.
+    if (end.what == OwnerEnd::What::kLocks) file.owner(end.owner).process.store(nam::kRevokedProcess);
     for (std::uint32_t slot = 0; slot < file.shape().segments; ++slot)
       nam::FreeLocksOf(file.lock(slot), end.owner);
   }

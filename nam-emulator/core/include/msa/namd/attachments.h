@@ -58,6 +58,7 @@ struct Grant {
   ExtentKey extent;
   NamClientId client;
   LeaseId lease;
+  std::uint32_t uid = 0;  // of the lease
   std::uint32_t owner = 0;
   std::uint32_t highest_owner = 0;
   NamRights rights = NamRights::kNone;
@@ -81,6 +82,7 @@ struct RestoredOwner {
   std::uint32_t owner = 0;
   NamClientId client;
   LeaseId lease;
+  std::uint32_t uid = 0;
 };
 
 }  // namespace msa::namd
