@@ -1,5 +1,7 @@
 #include <atomic>
+#include <csignal>
 #include <thread>
+#include <vector>
 
 #include "client_fixture.h"
 
@@ -83,6 +85,39 @@ TEST_F(ClientRestartOverFabric, PutsAndGetsAreRepeatedAndNoAtomicCountsTwice) {
   EXPECT_NAM_OK(msa_nam_close(region));
 }
 
+TEST_F(ClientRestartOverFabric, WhatANamdDoesNotAnswerIsGivenUpAtItsDeadlineAndTouchesNothingLater) {
+  constexpr std::size_t kBytes = 1 << 16;
+  constexpr std::size_t kGets = 40;
+  msa_nam_region_t region = Create("silent", {4 << 20});
+  std::vector<char> all(4 << 20, 'n'), got(kGets * kBytes, 'x');
+  ASSERT_NAM_OK(msa_nam_put(region, 0, 0, all.data(), all.size()));
+  constexpr std::uint32_t kTimeout = 500;
+  ASSERT_NAM_OK(msa_nam_set_timeout(region, kTimeout));
+  SignalProcess(namd_, SIGSTOP);
+  std::vector<msa_nam_request_t> requests(kGets);
+  for (std::size_t i = 0; i < kGets; ++i) {
+    const msa_nam_piece piece{i * kBytes, got.data() + i * kBytes, kBytes};
+    ASSERT_NAM_OK(msa_nam_igetv(region, 0, &piece, 1, &requests[i]));
+  }
+  int done = 0, result = 0;
+  EXPECT_TRUE(Eventually(namd::test::kLimit, [&] {
+    result = msa_nam_test(requests[0], &done);
+    return done != 0;
+  }));
+  EXPECT_EQ(result, MSA_NAM_ERR_TIMEOUT);
+  EXPECT_EQ(msa_nam_flush(region, 0), MSA_NAM_ERR_TIMEOUT);
+  const SteadyTime begin = SteadyNow();
+  for (std::size_t i = 1; i < kGets; ++i) EXPECT_EQ(msa_nam_wait(requests[i]), MSA_NAM_ERR_TIMEOUT);
+  EXPECT_LT(SteadyNow() - begin, Millis(kTimeout) * kGets / 2) << "they share their deadline";
+  SignalProcess(namd_, SIGCONT);
+  ASSERT_NAM_OK(msa_nam_set_timeout(region, 10'000));
+  std::vector<char> again(all.size());
+  ASSERT_NAM_OK(msa_nam_get(region, 0, 0, again.data(), again.size()));
+  EXPECT_EQ(again, all);
+  EXPECT_EQ(got, std::vector<char>(got.size(), 'x')) << "written to after it was given up";
+  EXPECT_NAM_OK(msa_nam_close(region));
+}
+
 TEST_F(ClientRestart, AnOpenWaitsForANamdThatIsBeingRestarted) {
   EXPECT_NAM_OK(msa_nam_close(Create("waits", {64})));
   KillNamd();
@@ -111,6 +146,22 @@ TEST_F(ClientRestart, ARegionOfANewGenerationIsStale) {
   struct msa_nam_stat stat;
   ASSERT_NAM_OK(msa_nam_stat(region, &stat));
   EXPECT_EQ(stat.generation, 2u);
+  EXPECT_NAM_OK(msa_nam_close(region));
+}
+
+TEST_F(ClientRestart, AMappingWhoseLeaseHasEndedIsStaleAndHoldsNoLocks) {
+  msa_nam_region_t region = Create("revoked", {4096, 4096});
+  std::int64_t value = 1;
+  ASSERT_NAM_OK(msa_nam_put(region, 0, 0, &value, 8));
+  ASSERT_NAM_OK(msa_nam_lock(region, 0, MSA_NAM_EXCLUSIVE));
+  OnController([](FakeController& controller) { controller.Revoke(controller.live); });
+  EXPECT_TRUE(Eventually(namd::test::kLimit,
+                         [&] { return msa_nam_fetch_add(region, 1, 0, 1, &value) == MSA_NAM_ERR_STALE; }));
+  EXPECT_THAT(msa_nam_error_text(), HasSubstr("open it again"));
+  EXPECT_EQ(msa_nam_put(region, 0, 0, &value, 8), MSA_NAM_ERR_STALE);
+  EXPECT_EQ(msa_nam_get(region, 0, 0, &value, 8), MSA_NAM_ERR_STALE);
+  EXPECT_EQ(msa_nam_unlock(region, 0), MSA_NAM_ERR_STALE) << "it holds the lock no more";
+  EXPECT_EQ(msa_nam_try_lock(region, 1, MSA_NAM_EXCLUSIVE), MSA_NAM_ERR_STALE);
   EXPECT_NAM_OK(msa_nam_close(region));
 }
 

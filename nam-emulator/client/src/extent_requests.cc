@@ -219,15 +219,16 @@ Status Extent::MoveNow(Direction direction, const FabricPiece& piece, SteadyTime
 }
 
 Result<std::unique_ptr<FabricTransfer>> Extent::Start(Direction direction,
-                                                      std::span<const FabricPiece> pieces) {
-  MSA_ASSIGN_OR_RETURN(const FabricEnd end, End(SteadyNow() + kAttempt));
+                                                      std::span<const FabricPiece> pieces,
+                                                      SteadyTime deadline) {
+  MSA_ASSIGN_OR_RETURN(const FabricEnd end, End(std::min(deadline, SteadyNow() + kAttempt)));
   return direction == Direction::kPut ? end.peer->Write(end.key, pieces) : end.peer->Read(end.key, pieces);
 }
 
 Status Extent::Move(Direction direction, std::span<const FabricPiece> pieces, SteadyTime deadline) {
   Pauses pauses(deadline);
   for (;;) {
-    auto transfer = Start(direction, pieces);
+    auto transfer = Start(direction, pieces, deadline);
     const Status moved = transfer.ok() ? (*transfer)->Wait(deadline) : transfer.status();
     if (moved.ok() || !pauses.Next()) return moved;
     MSA_RETURN_IF_ERROR(Repair(moved, deadline));
