@@ -209,12 +209,12 @@ TEST_F(BookTest, EndsTheAttachmentsOfAClientThatIsGone) {
 
 TEST_F(BookTest, RefusesTheClientBeyondTheLastOwnerNumber) {
   for (std::uint64_t client = 1; client <= nam::kMaxOwners; ++client)
-    ASSERT_EQ(Attach(Socket(1), 1, client)->owner, client);
-  const auto more = Attach(Socket(1), 1, 5000);
+    ASSERT_EQ(Attach(Socket(client), 1, client)->owner, client);
+  const auto more = Attach(Socket(5000), 1, 5000);
   EXPECT_EQ(more.status().code(), Code::kResourceExhausted);
   EXPECT_THAT(more.status().message(), HasSubstr("1024"));
   (void)book_.ConnectionClosed(1);
-  EXPECT_EQ(Attach(Socket(1), 1, 5000)->owner, 1u);
+  EXPECT_EQ(Attach(Socket(5000), 1, 5000)->owner, 1u);
 }
 
 TEST_F(BookTest, LetsNobodyUseAnothersAttachment) {
