@@ -43,6 +43,8 @@ void Engine::PollUntil(Driver& self, const bool& finished, SteadyTime deadline) 
     if (now >= next_tick_) {
       next_tick_ = now + kTick;
       Tick(now);
+      // A link that has broken wakes nobody: who waits for it must not go to sleep now.
+      if (finished) return;
     }
     if (self.is_thread ? stop_ || asynchronous_ == 0 : now >= deadline) return;
     if (gate_.contended())

@@ -5,7 +5,7 @@
 //   delete PORT               by MPI_Win_set_info and MPI_Win_free
 //   refused PORT              MPI_Comm_connect is MPI_ERR_PORT at all ranks
 //   overlap BYTES FILE        two ranks; FILE is made when the data was seen
-//   errors, too-big, taken NAME, bad-unit, locks, active, count N, requests, ordinary, many
+//   errors, too-big, taken NAME, bad-unit, locks, active, count N, mixed N, requests, ordinary, many
 #include <msa_mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -321,6 +321,40 @@ static void Count(int times) {
   MPI_Win_free(&win);
 }
 
+// Rank 0 updates plainly under exclusive locks, the others by atomic instructions under shared ones.
+static void Mixed(int times) {
+  MPI_Win win = Allocate(rank == 0 ? 64 : 0, 8);
+  const int64_t ones[] = {1, 1};
+  int64_t seen = 0, before = 0, totals[2] = {0};
+  for (int i = 0; i < times; ++i) {
+    MPI_Win_lock(rank == 0 ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, 0, 0, win);
+    if (rank == 0 && i % 2 == 0) {
+      MPI_Accumulate(ones, 2, MPI_INT64_T, 0, 0, 2, MPI_INT64_T, MPI_SUM, win);
+    } else if (rank == 0) {
+      MPI_Get(totals, 2, MPI_INT64_T, 0, 0, 2, MPI_INT64_T, win);
+      MPI_Win_flush(0, win);
+      ++totals[0], ++totals[1];
+      MPI_Put(totals, 2, MPI_INT64_T, 0, 0, 2, MPI_INT64_T, win);
+    } else {
+      MPI_Fetch_and_op(ones, &seen, MPI_INT64_T, 0, 0, MPI_SUM, win);
+      MPI_Fetch_and_op(NULL, &before, MPI_INT64_T, 0, 1, MPI_NO_OP, win);
+      for (int done = 0; !done;) {
+        const int64_t more = before + 1;
+        MPI_Compare_and_swap(&more, &before, &seen, MPI_INT64_T, 0, 1, win);
+        done = seen == before;
+        before = seen;
+      }
+    }
+    MPI_Win_unlock(0, win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+  MPI_Get(totals, 2, MPI_INT64_T, 0, 0, 2, MPI_INT64_T, win);
+  MPI_Win_unlock(0, win);
+  CHECK(totals[0] == (int64_t)times * size && totals[1] == totals[0]);
+  MPI_Win_free(&win);
+}
+
 // ------------------------------------------------------------------------------------------- requests
 
 static void Requests(void) {
@@ -484,6 +518,8 @@ static void Run(int argc, char** argv) {
     Active();
   else if (Is(command, "count"))
     Count(atoi(first));
+  else if (Is(command, "mixed"))
+    Mixed(atoi(first));
   else if (Is(command, "requests"))
     Requests();
   else if (Is(command, "overlap"))
