@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "noise.h"
 #include "shared_cluster.h"
 
 namespace msa::e2e {
@@ -20,19 +21,6 @@ std::string Topology(const std::string& backing) {
          "[[module]]\nname = \"cluster\"\nid = 0\n[[module.node]]\nnames = \"cn0\"\ncores = 4\n"
          "[[module]]\nname = \"nam\"\nid = 1\n[[module.node]]\nnames = \"nam[0-2]\"\ncores = 1\nnam = "
          "\"64M\"\n";
-}
-
-// Bytes without a period that a mistake in offsets could hit.
-std::string Noise(std::size_t bytes, std::uint64_t seed) {
-  std::string out(bytes, '\0');
-  std::uint64_t x = seed * 0x9e3779b97f4a7c15U + 1;
-  for (char& c : out) {
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    c = static_cast<char>(x >> 32);
-  }
-  return out;
 }
 
 class SpreadRegions : public SharedCluster {

@@ -169,6 +169,13 @@ TEST_F(NamWindowsOnce, RputOverTheFabricOverlapsWithComputing) {
   }
 }
 
+// Which makes no window in one process.
+TEST_F(NamWindowsOnce, AWindowIsMadeWithTheSharedMemoryComponentOfOpenMpi) {
+  const Outcome outcome =
+      Run({"run", "-n", "2", "env", "OMPI_MCA_osc=sm", ProgramPath("nam_window"), "count", "100"});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+}
+
 // Whatever the MPI has for windows over nodes: Debian's Open MPI has none as it is configured.
 TEST_F(NamWindowsOnce, AWindowOverTwoNodesNeedsNothingOfTheMpiBetweenThem) {
   for (const std::string prefix : {"", "mpich_"}) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "noise.h"
 #include "shared_cluster.h"
 
 namespace msa::e2e {
@@ -15,19 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-// Bytes without a period that a mistake in offsets could hit.
-std::string Noise(std::size_t bytes, std::uint64_t seed) {
-  std::string out(bytes, '\0');
-  std::uint64_t x = seed * 0x9e3779b97f4a7c15U + 1;
-  for (char& c : out) {
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    c = static_cast<char>(x >> 32);
-  }
-  return out;
-}
 
 class Regions : public SharedCluster {
  protected:

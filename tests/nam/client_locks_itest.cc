@@ -87,7 +87,8 @@ TEST_P(ClientLocksOver, OfAHolderThatDiesAfterARestartOfNamdAreFreeWithinASecond
   msa_nam_region_t region = Create("orphan", {64, 64});
   const pid_t holder = SpawnHolder("orphan", MSA_NAM_EXCLUSIVE, region);
   RestartNamd();
-  EXPECT_EQ(msa_nam_try_lock(region, 0, MSA_NAM_EXCLUSIVE), MSA_NAM_ERR_BUSY) << "locks survive a restart: " << msa_nam_error_text();
+  EXPECT_EQ(msa_nam_try_lock(region, 0, MSA_NAM_EXCLUSIVE), MSA_NAM_ERR_BUSY)
+      << "locks survive a restart: " << msa_nam_error_text();
   // The holder, which sleeps, too.
   EXPECT_TRUE(Eventually(namd::test::kLimit, [this] { return LeasesAreHeld(); }));
   Kill(holder);

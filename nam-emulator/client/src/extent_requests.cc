@@ -107,6 +107,8 @@ Status Extent::AttachFabricFirst(SteadyTime deadline) {
     if (!can_come || (!starting && SteadyNow() >= patience) || !pauses.Next()) return attached;
     const Status refreshed = lease_->Refresh(std::min(deadline, SteadyNow() + kRefreshAttempt));
     if (refreshed.code() == Code::kFailedPrecondition) return refreshed;
+    // A lease that somebody else asked for says the same for ever: he may ask for another one.
+    if (!refreshed.ok() && lease_->origin() != Lease::Origin::kController) return attached;
   }
 }
 

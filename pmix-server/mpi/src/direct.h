@@ -39,10 +39,10 @@ static inline char* msa_direct_transfer(const struct msa_window* window, const v
                                         enum msa_access access) {
   const struct msa_layout* layout = msa_layout_known(type);
   if (!msa_is_target(window, target) || layout == NULL || !layout->is_contiguous || origin == NULL ||
-      __builtin_mul_overflow((uint64_t)count, layout->size, bytes) || !msa_is_open(window, target) ||
-      msa_is_on_device(origin))
+      __builtin_mul_overflow((uint64_t)count, layout->size, bytes) || !msa_is_open(window, target))
     return NULL;
-  return msa_direct_at(window, target, disp, *bytes, access);
+  char* const at = msa_direct_at(window, target, disp, *bytes, access);
+  return at != NULL && !msa_is_on_device(origin) ? at : NULL;
 }
 
 // Eight bytes without a call.

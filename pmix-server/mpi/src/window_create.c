@@ -30,23 +30,24 @@ static void FreeWindow(struct msa_window* window) {
 // The stand-in has size 0 and this process alone: it carries no data, and Debian's Open MPI makes windows
 // over several nodes only where its osc setting is changed. By MPI_Win_allocate, as that Open MPI fails to
 // make other windows on communicators of one rank.
-static void StandIn(struct msa_window* window, int unit, MPI_Info info, struct msa_verdict* verdict) {
-  MPI_Comm self = MPI_COMM_NULL;
+static void StandIn(struct msa_window* window, MPI_Comm of, int unit, MPI_Info info,
+                    struct msa_verdict* verdict) {
+  MPI_Comm own = MPI_COMM_NULL;
   void* nothing = NULL;
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
-  int failed = PMPI_Comm_dup(MPI_COMM_SELF, &self);
+  int failed = PMPI_Comm_dup(of, &own);
   if (failed == MPI_SUCCESS) {
     // Not to the handler of MPI_COMM_SELF: all processes get the error, by that of their communicator.
-    PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
-    failed = msa_host_calls()->real.Win_allocate(0, unit, info, self, &nothing, &window->win);
-    PMPI_Comm_free(&self);
+    PMPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+    failed = msa_host_calls()->real.Win_allocate(0, unit, info, own, &nothing, &window->win);
+    PMPI_Comm_free(&own);
   }
   if (failed == MPI_SUCCESS) return;
   window->win = MPI_WIN_NULL;
   PMPI_Error_string(failed, text, &length);
   PMPI_Error_class(failed, &failed);
-  msa_verdict_set(verdict, failed, "the MPI makes no window of size 0 in one process: %s", text);
+  msa_verdict_set(verdict, failed, "the MPI makes no window of size 0: %s", text);
 }
 
 // Collective. NULL: an error that was raised.
@@ -60,8 +61,15 @@ static struct msa_window* MakeStandIn(MPI_Comm comm, int unit, MPI_Info info, in
   PMPI_Comm_rank(comm, &rank);
   *failed = PMPI_Comm_split(comm, 0, rank, &window->comm);
   if (*failed == MPI_SUCCESS) {
-    StandIn(window, unit, info, &verdict);
+    StandIn(window, MPI_COMM_SELF, unit, info, &verdict);
     msa_agree(window->comm, &verdict);
+    if (verdict.code != MPI_SUCCESS) {
+      // Open MPI with osc=sm makes none in one process, but one in several on a node.
+      if (window->win != MPI_WIN_NULL) msa_host_calls()->real.Win_free(&window->win);
+      verdict = (struct msa_verdict){0};
+      StandIn(window, window->comm, unit, info, &verdict);
+      msa_agree(window->comm, &verdict);
+    }
     if (verdict.code != MPI_SUCCESS) *failed = msa_comm_error(comm, verdict.code, verdict.text);
   }
   if (*failed != MPI_SUCCESS || verdict.code != MPI_SUCCESS) {
