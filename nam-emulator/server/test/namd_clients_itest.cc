@@ -12,9 +12,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "msa/adapters/process/files.h"
 #include "msa/nam/atomics.h"
+#include "msa/namd/book.h"
 
 #include "namd_fixture.h"
 
@@ -90,9 +92,13 @@ TEST_F(NamdClients, KeepsFewFilesForAClientThatDoesNotReadItsAnswers) {
   }
   EXPECT_LT(sent, kRequests);
   EXPECT_LT(descriptors(), before + 32);
-  flood.socket.SendRaw(left);
+  // It goes on with each file that is read.
   if (!left.empty()) ++sent;
   for (std::size_t answered = 0; answered < sent; ++answered) {
+    if (!left.empty()) {
+      const ssize_t n = ::send(flood.socket.fd(), left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (n > 0) left.erase(0, static_cast<std::size_t>(n));
+    }
     const auto frame = flood.socket.Receive(kLimit);
     ASSERT_TRUE(frame && frame->type == wire::NamAttached::kType) << answered << " of " << sent;
     ASSERT_FALSE(flood.socket.files.empty());
@@ -323,14 +329,17 @@ TEST_F(NamdClients, TrustsNothingThatAClientHasWrittenIntoTheHeader) {
 
 TEST_F(NamdClients, TakesAsManyClientsAsAnExtentHasOwnersAndNoMore) {
   StartWithExtent();
-  TestClient client = Client();
   const std::string blob = Blob(NamRights::kRead | NamRights::kWrite);
-  for (std::uint64_t id = 1; id <= nam::kMaxOwners; ++id) ASSERT_EQ(client.Attach(blob, id).answer.owner, id);
-  const auto more = client.Attach(blob, 5000);
+  std::vector<TestClient> clients;
+  for (std::uint64_t id = 1; id <= nam::kMaxOwners; ++id) {
+    if (id % kMaxAttachmentsOfAConnection == 1) clients.push_back(Client());
+    ASSERT_EQ(clients.back().Attach(blob, id).answer.owner, id);
+  }
+  TestClient other = Client();
+  const auto more = other.Attach(blob, 5000);
   EXPECT_EQ(more.status.code(), Code::kResourceExhausted);
   EXPECT_THAT(more.status.message(), HasSubstr("1024"));
-  client.Close();
-  TestClient other = Client();
+  clients.front().Close();
   EXPECT_TRUE(Eventually(kLimit, [&] { return other.Attach(blob, 5000).status.ok(); }));
 }
 
