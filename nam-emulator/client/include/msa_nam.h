@@ -231,7 +231,9 @@ enum msa_nam_lock_mode { MSA_NAM_SHARED = 1, MSA_NAM_EXCLUSIVE = 2 };
  * time: a second one is MSA_NAM_ERR_ARG. While another process holds it exclusively, atomics wait for it too.
  */
 int msa_nam_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode);
-/* Does not wait: MSA_NAM_ERR_BUSY. */
+/* Does not wait for a holder: MSA_NAM_ERR_BUSY. That is said too, after a second, of a namd that does not
+ * answer, as it is being restarted: try again. MSA_NAM_ERR_UNAVAILABLE: tries have found none for the
+ * handle's timeout. */
 int msa_nam_try_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode);
 /* Completes what is outstanding at the segment, then frees. */
 int msa_nam_unlock(msa_nam_region_t region, uint32_t segment);

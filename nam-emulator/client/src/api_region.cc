@@ -26,6 +26,9 @@ Status Guarded(Work work) noexcept {
   }
 }
 
+// For a request beyond the deadline of the one that it takes back.
+constexpr auto kWithdrawal = Millis(500);
+
 Status Null(const char* what) { return Error(Code::kInvalidArgument, "{} is a null pointer", what); }
 
 SteadyTime ControlDeadline() {
@@ -103,8 +106,13 @@ Status Create(const msa_nam_create_options* options, msa_nam_region_t* region) {
   MSA_ASSIGN_OR_RETURN(const wire::NamCreate create, ToRequest(*options));
   MSA_RETURN_IF_ERROR(WantedTransport().status());
   const SteadyTime deadline = ControlDeadline();
-  MSA_ASSIGN_OR_RETURN(const wire::NamGranted granted,
-                       Control::Get().Ask<wire::NamGranted>(create, deadline));
+  const auto made = Control::Get().Ask<wire::NamGranted>(create, deadline);
+  const Code code = made.status().code();
+  if (code == Code::kDeadlineExceeded || code == Code::kUnavailable)
+    // It may be made all the same, now or later, and nobody would ever use it.
+    (void)Control::Get().Ask<wire::NamDone>(wire::NamWithdraw{create.token}, SteadyNow() + kWithdrawal).ok();
+  if (!made.ok()) return made.status();
+  const wire::NamGranted& granted = *made;
   auto opened = OpenGranted(granted, deadline);
   if (!opened.ok()) {
     // What nobody has seen must not keep its name and memory.
@@ -243,6 +251,10 @@ int LockSegment(const char* what, msa_nam_region_t region, std::uint32_t index, 
   Status taken = Guarded([&] { return region->Lock(index, static_cast<LockMode>(mode), wait); });
   if (taken.code() == Code::kDeadlineExceeded && waits == Waits::kNo)
     return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
+  // So that who tries until he has it does so for as long as others wait.
+  if (taken.code() == Code::kUnavailable && waits == Waits::kNo &&
+      region->segments[index].extent->AwayFor() < region->timeout())
+    return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
   return Finish(what, taken);
 }
 
@@ -251,7 +263,8 @@ const Segment* WithWords(msa_nam_region_t region, std::uint32_t index) {
   if (region == nullptr || index >= region->segment_count) return nullptr;
   const Segment* segment = &region->segments[index];
   // Not short for a lease that has ended: its locks may be another's.
-  if (segment->put_base.load(std::memory_order_acquire) == nullptr || segment->extent->stale()) return nullptr;
+  if (segment->put_base.load(std::memory_order_acquire) == nullptr || segment->extent->stale())
+    return nullptr;
   return segment;
 }
 

@@ -152,7 +152,8 @@ bool msa_nam_request::Advance(SteadyTime until) {
     if (now >= deadline && transfer && (!done || done->code() == Code::kUnavailable))
       done = transfer->Wait(deadline).ok() ? Status::Ok() : TooLate();
     if (!done) return false;
-    if (done->ok() || now >= deadline) {
+    const bool is_refused = done->code() == Code::kPermissionDenied && !segment->extent->Allows(direction);
+    if (done->ok() || is_refused || now >= deadline) {
       result = *done;
       break;
     }

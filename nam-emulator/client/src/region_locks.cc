@@ -62,7 +62,13 @@ Status msa_nam_region::Lock(std::uint32_t index, LockMode mode, Millis wait) {
   const SteadyTime deadline = SteadyNow() + wait;
   Gate& gate = segment.extent->gate(segment.slot);
   const Status taken = gate.Acquire(
-      this, mode, deadline, [&] { return Take(segment, mode); },
+      this, mode, deadline,
+      [&] {
+        Result<bool> answer = Take(segment, mode);
+        // A namd that is restarted is waited for, as a holder is.
+        const bool is_away = answer.status().code() == Code::kUnavailable;
+        return is_away && SteadyNow() < deadline ? Result<bool>(false) : answer;
+      },
       [&] {
         if (!segment.extent->stale()) (void)Free(segment, mode, SteadyNow()).ok();
       });

@@ -122,6 +122,22 @@ Status Book::CheckMore(std::uint64_t connection) const {
                mine->second.size());
 }
 
+std::optional<Grant> Book::AttachAgain(const Caller& caller, const wire::NamAttach& attach,
+                                       const ExtentKey& key, LeaseId lease, bool map) {
+  const auto mine = by_connection_.find(caller.connection);
+  if (mine == by_connection_.end()) return std::nullopt;
+  for (const std::uint64_t id : mine->second) {
+    Attachment& known = attachments_.at(id);
+    // One that has ended is only a mapping: nothing may be done under it again.
+    if (known.ended || known.extent != key || known.client != attach.client || known.lease != lease) continue;
+    known.mapped = known.mapped || map;
+    Grant grant = GrantOf(id, known, attach);
+    grant.known = true;
+    return grant;
+  }
+  return std::nullopt;
+}
+
 Result<Grant> Book::Attach(const Caller& caller, const wire::NamAttach& attach, std::uint64_t random) {
   const bool by_socket = caller.via == Caller::Via::kSocket;
   if (attach.version != wire::kNamProtocolVersion)
@@ -149,19 +165,14 @@ Result<Grant> Book::Attach(const Caller& caller, const wire::NamAttach& attach, 
 
   const bool map = by_socket && attach.map && Has(lease.rights, NamRights::kMap);
   if (by_socket)
-    if (const auto mine = by_connection_.find(caller.connection); mine != by_connection_.end())
-      for (const std::uint64_t id : mine->second) {
-        Attachment& known = attachments_.at(id);
-        // One that has ended is only a mapping: nothing may be done under it again.
-        if (known.ended || known.extent != key || known.client != attach.client || known.lease != lease.lease)
-          continue;
-        known.mapped = known.mapped || map;
-        return GrantOf(id, known, attach);
-      }
+    if (auto again = AttachAgain(caller, attach, key, lease.lease, map)) return *std::move(again);
   if (by_socket) MSA_RETURN_IF_ERROR(CheckMore(caller.connection));
   // A number that is taken already is no bad luck but a broken source of random numbers.
   if (random == 0 || attachments_.contains(random))
     return Error(Code::kInternal, "attachment number {:016x} is taken", random);
+  // One of whom nothing but mappings is left has no locks any more.
+  const auto before = extent.owners.find(attach.client);
+  const bool known = before != extent.owners.end() && before->second.ended < before->second.attachments;
   MSA_ASSIGN_OR_RETURN([[maybe_unused]] const std::uint32_t owner,
                        TakeOwner(extent, attach.client, lease.uid));
   Attachment attachment{.kind = by_socket ? Kind::kSocket : Kind::kFabric,
@@ -176,6 +187,7 @@ Result<Grant> Book::Attach(const Caller& caller, const wire::NamAttach& attach, 
   Outcome replaced = EndOlder(attachment, random);
   Grant grant = GrantOf(random, attachments_.at(random), attach);
   grant.replaced = std::move(replaced);
+  grant.known = known;
   return grant;
 }
 
@@ -205,6 +217,32 @@ Outcome Book::ConnectionClosed(std::uint64_t connection) {
   const auto it = by_connection_.find(connection);
   if (it == by_connection_.end()) return outcome;
   for (const std::uint64_t id : std::set(it->second)) outcome.Add(End(id));
+  return outcome;
+}
+
+std::vector<std::pair<ExtentKey, RestoredOwner>> Book::RemoteOwners(NamClientId client,
+                                                                    std::uint32_t uid) const {
+  std::vector<std::pair<ExtentKey, RestoredOwner>> owners;
+  const auto it = by_client_.find(client);
+  if (it == by_client_.end()) return owners;
+  for (const std::uint64_t id : it->second) {
+    const Attachment& attachment = attachments_.at(id);
+    const Owner& owner = extents_.at(attachment.extent).owners.at(client);
+    if (attachment.kind == Kind::kFabric && owner.uid == uid)
+      owners.push_back({attachment.extent, {owner.number, client, attachment.lease, uid}});
+  }
+  return owners;
+}
+
+Outcome Book::ClientGone(NamClientId client, std::uint32_t uid) {
+  Outcome outcome;
+  const auto it = by_client_.find(client);
+  if (it == by_client_.end()) return outcome;
+  for (const std::uint64_t id : std::set(it->second)) {
+    const Attachment& attachment = attachments_.at(id);
+    if (attachment.kind != Kind::kSocket && extents_.at(attachment.extent).owners.at(client).uid == uid)
+      outcome.Add(End(id));
+  }
   return outcome;
 }
 

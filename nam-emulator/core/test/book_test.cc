@@ -78,6 +78,32 @@ TEST_F(BookTest, RefusesAClientNumberOfAnotherUsersProcess) {
   EXPECT_EQ(Attach(Socket(4), 4, 78)->owner, 9u);
 }
 
+TEST_F(BookTest, SaysWhetherAClientHasTheLocksThatItHad) {
+  EXPECT_FALSE(Attach(Fabric(), 1, 7)->known);
+  EXPECT_TRUE(Attach(Fabric(), 1, 7)->known) << "its endpoint was lost";
+  EXPECT_TRUE(Attach(Fabric(), 2, 7)->known) << "by another lease";
+  (void)book_.Revoke({.leases = {LeaseId(1), LeaseId(2)}});
+  EXPECT_FALSE(Attach(Fabric(), 3, 7)->known);
+  ASSERT_TRUE(Attach(Socket(1), 4, 8).ok());
+  (void)book_.Revoke({.leases = {LeaseId(4)}});
+  EXPECT_FALSE(Attach(Fabric(), 5, 8)->known) << "nothing but a mapping was left";
+  ASSERT_TRUE(book_.Restore(kExtent, {9, NamClientId(9), LeaseId(6), 1000}).ok());
+  EXPECT_TRUE(Attach(Fabric(), 6, 9)->known) << "from before a restart";
+}
+
+TEST_F(BookTest, EndsWhatAGoneClientHasOverTheFabricIfItIsThatUsers) {
+  ASSERT_TRUE(Attach(Fabric(), 1, 7).ok());
+  ASSERT_TRUE(Attach(Socket(1), 1, 7).ok());
+  ASSERT_TRUE(Attach(Fabric(), 1, 8).ok());
+  EXPECT_EQ(book_.RemoteOwners(NamClientId(7), 1000).size(), 1u);
+  (void)book_.ClientGone(NamClientId(7), 1001);
+  EXPECT_EQ(book_.attachments(), 3u) << "another user's";
+  (void)book_.ClientGone(NamClientId(7), 1000);
+  EXPECT_EQ(book_.attachments(), 2u) << "a mapping ends with its connection";
+  EXPECT_TRUE(book_.RemoteOwners(NamClientId(7), 1000).empty());
+  EXPECT_EQ(book_.ClientGone(NamClientId(8), 1000).owners.size(), 1u);
+}
+
 TEST_F(BookTest, BoundsTheAttachmentsOfAConnection) {
   for (std::uint64_t client = 1; client <= kMaxAttachmentsOfAConnection; ++client)
     ASSERT_TRUE(Attach(Socket(1), 1, client).ok());

@@ -354,6 +354,18 @@ void NamBook::Impl::FailPending(RegionUuid uuid, const Status& why) {
   for (const Waiter& waiter : pending.waiters) Answer(waiter.tag, why);
 }
 
+void NamBook::Impl::Do(nam_event::Request& e, wire::NamWithdraw& m) {
+  const auto it = create_tokens.find({e.caller.user.uid, m.token});
+  if (m.token.empty() || it == create_tokens.end()) return Answer(e.tag, Status::Ok());
+  Region& region = *Find(it->second);
+  // Who repeats a request may do so by another connection, so that the token is all that names him.
+  if (region.reserved())
+    FailPending(region.record.uuid, Status(Code::kCancelled, "the request was withdrawn"));
+  else if (region.committed())
+    BeginRemoval(region);
+  Answer(e.tag, Status::Ok());
+}
+
 void NamBook::Impl::DropWaiters(const std::function<bool(const NamCaller&)>& gone, const std::string& why) {
   std::vector<RegionUuid> nobody;
   for (const RegionUuid& uuid : waiting) {

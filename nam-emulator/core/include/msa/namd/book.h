@@ -71,6 +71,11 @@ class Book {
   // kFailedPrecondition: not the caller's, or unknown.
   Result<Outcome> Detach(const Caller& caller, std::uint64_t attachment);
   Outcome ConnectionClosed(std::uint64_t connection);
+  // A process of this user has ended: what the client has over the fabric goes, and what a namd before this
+  // one has noted of it.
+  Outcome ClientGone(NamClientId client, std::uint32_t uid);
+  // What a client of this user has over the fabric.
+  std::vector<std::pair<ExtentKey, RestoredOwner>> RemoteOwners(NamClientId client, std::uint32_t uid) const;
 
   // Owners of before a restart keep their numbers until they attach again, their lease ends, or
   // OwnerProcessGone. kInvalidArgument: a number that is out of range or taken.
@@ -124,6 +129,9 @@ class Book {
 
   Result<std::shared_ptr<const SegmentTable>> SegmentsOf(const Extent& extent, const wire::NamLease& lease,
                                                          std::uint32_t extent_index) const;
+  // What the connection has already.
+  std::optional<Grant> AttachAgain(const Caller& caller, const wire::NamAttach& attach, const ExtentKey& key,
+                                   LeaseId lease, bool map);
   // kResourceExhausted: the connection may not have another attachment.
   Status CheckMore(std::uint64_t connection) const;
   Result<ExtentKey> FindExtent(const wire::NamLease& lease) const;
