@@ -26,6 +26,9 @@ Status Guarded(Work work) noexcept {
   }
 }
 
+// For a request beyond the deadline of the one that it takes back.
+constexpr auto kWithdrawal = Millis(500);
+
 Status Null(const char* what) { return Error(Code::kInvalidArgument, "{} is a null pointer", what); }
 
 SteadyTime ControlDeadline() {
@@ -103,8 +106,13 @@ Status Create(const msa_nam_create_options* options, msa_nam_region_t* region) {
   MSA_ASSIGN_OR_RETURN(const wire::NamCreate create, ToRequest(*options));
   MSA_RETURN_IF_ERROR(WantedTransport().status());
   const SteadyTime deadline = ControlDeadline();
-  MSA_ASSIGN_OR_RETURN(const wire::NamGranted granted,
-                       Control::Get().Ask<wire::NamGranted>(create, deadline));
+  const auto made = Control::Get().Ask<wire::NamGranted>(create, deadline);
+  const Code code = made.status().code();
+  if (code == Code::kDeadlineExceeded || code == Code::kUnavailable)
+    // It may be made all the same, now or later, and nobody would ever use it.
+    (void)Control::Get().Ask<wire::NamDone>(wire::NamWithdraw{create.token}, SteadyNow() + kWithdrawal).ok();
+  if (!made.ok()) return made.status();
+  const wire::NamGranted& granted = *made;
   auto opened = OpenGranted(granted, deadline);
   if (!opened.ok()) {
     // What nobody has seen must not keep its name and memory.
@@ -250,7 +258,10 @@ int LockSegment(const char* what, msa_nam_region_t region, std::uint32_t index,
 const Segment* WithWords(msa_nam_region_t region, std::uint32_t index) {
   if (region == nullptr || index >= region->segment_count) return nullptr;
   const Segment* segment = &region->segments[index];
-  return segment->put_base.load(std::memory_order_acquire) != nullptr ? segment : nullptr;
+  // Not short for a lease that has ended: its locks may be another's.
+  if (segment->put_base.load(std::memory_order_acquire) == nullptr || segment->extent->stale())
+    return nullptr;
+  return segment;
 }
 
 int LockWhile(const char* what, msa_nam_region_t region, std::uint32_t index, msa_nam_lock_mode mode,
@@ -263,7 +274,10 @@ int LockWhile(const char* what, msa_nam_region_t region, std::uint32_t index, ms
                                                                  : Gate::Pause([] { return false; });
     return region->LockWhile(index, static_cast<LockMode>(mode), once, Millis(0));
   });
-  if (taken.code() != Code::kDeadlineExceeded) return Finish(what, taken);
+  // So that who tries until he has it does so for as long as others wait.
+  const bool is_away = !pause && taken.code() == Code::kUnavailable && region != nullptr &&
+                       region->segments[index].extent->AwayFor() < region->timeout();
+  if (taken.code() != Code::kDeadlineExceeded && !is_away) return Finish(what, taken);
   return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
 }
 

@@ -1,6 +1,7 @@
 #include "control.h"
 
 #include <glob.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -160,15 +161,27 @@ Status Control::Greet(FrameSocket& socket, const Surroundings& surroundings, Ste
                    welcome.version, hello.version);
     break;
   }
-  const wire::NamClientHello client{.client = client_, .pid = static_cast<std::uint32_t>(getpid())};
-  return socket.Send(wire::Pack(client), deadline);
+  return Status::Ok();
+}
+
+void Control::Introduce(SteadyTime deadline) {
+  const MutexLock lock(mu_);
+  if (socket_) {
+    pollfd one{socket_->fd(), 0, 0};
+    if (poll(&one, 1, 0) == 0) return;
+    socket_->Shutdown();
+    socket_.reset();
+  }
+  (void)Connect(deadline).ok();
 }
 
 Status Control::Connect(SteadyTime deadline) {
   const Surroundings surroundings = Surroundings::OfThisProcess();
+  const wire::NamClientHello hello{.client = client_, .pid = static_cast<std::uint32_t>(getpid())};
   if (!surroundings.job_socket.empty()) {
     MSA_ASSIGN_OR_RETURN(auto socket, FrameSocket::Connect(surroundings.job_socket, deadline));
-    const Status greeted = Greet(*socket, surroundings, deadline);
+    Status greeted = Greet(*socket, surroundings, deadline);
+    if (greeted.ok()) greeted = socket->Send(wire::Pack(hello), deadline);
     if (!greeted.ok()) return greeted.WithContext("job daemon at " + surroundings.job_socket);
     socket_ = std::move(socket);
     ++connections_;
@@ -181,12 +194,11 @@ Status Control::Connect(SteadyTime deadline) {
   Status last;
   for (const std::string& path : *paths) {
     auto socket = FrameSocket::Connect(path, deadline);
-    if (socket.ok()) {
-      socket_ = std::move(*socket);
-      ++connections_;
-      return Status::Ok();
-    }
-    last = socket.status();
+    last = socket.ok() ? (*socket)->Send(wire::Pack(hello), deadline) : socket.status();
+    if (!last.ok()) continue;
+    socket_ = std::move(*socket);
+    ++connections_;
+    return Status::Ok();
   }
   return last;
 }

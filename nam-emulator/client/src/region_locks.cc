@@ -63,7 +63,8 @@ std::string WhoHasItOpen(const msa::nam::Lease& lease) {
 }  // namespace
 
 Status msa_nam_region::Lock(std::uint32_t index, LockMode mode, Millis wait) {
-  const Status taken = LockWhile(index, mode, Gate::Until(SteadyNow() + wait), Millis(0));
+  // A namd that is being restarted is waited for, as a holder is.
+  const Status taken = LockWhile(index, mode, Gate::Until(SteadyNow() + wait), wait);
   if (taken.code() != Code::kDeadlineExceeded || wait.count() == 0) return taken;
   return Error(Code::kDeadlineExceeded, "{}{}; waited {} ms (msa_nam_set_timeout)", taken.message(),
                WhoHasItOpen(*lease), wait.count());

@@ -79,6 +79,8 @@ class NamDaemon {
   Status WatchOwner(const Service::Watched& watched);
   Status Relay(const wire::NamFromLocal& request);
   void OnLocalGone(wire::NamLocalGone gone);
+  void OnLocalHello(NamClientId client);
+  void OnFilePassed();
 
   EventLoop& loop_;
   const Options options_;
@@ -95,6 +97,8 @@ class NamDaemon {
   std::map<ExtentKey, std::vector<wire::NamExtentAllocate>> waiting_allocates_;  // for making_, removing_
   std::map<ExtentKey, std::vector<std::uint64_t>> free_requests_;
   std::vector<wire::NamLocalGone> unsent_gone_;
+  bool is_trimming_ = false;
+  TimerId trim_timer_{};
   std::map<std::uint64_t, ProcessHandle> owners_;  // of before a restart
   std::uint64_t next_owner_ = 1;
   std::unique_ptr<Worker> worker_;  // last: its thread uses the store

@@ -77,8 +77,13 @@ Service::Answer Service::Serve(const Peer& peer, const wire::Frame& request) {
 
 void Service::Note(const Peer& peer, const Grant& grant, ExtentFile& file) {
   if (file.highest_owner().load() < grant.highest_owner) file.highest_owner().store(grant.highest_owner);
-  file.owner(grant.owner).client.store(grant.client.value);
-  notes_.Write(grant.extent, {{grant.owner, grant.client, grant.lease}, peer.pid, StartOfProcess(peer.pid)});
+  pid_t pid = peer.pid;
+  if (const auto local = local_clients_.find(grant.client);
+      pid == 0 && local != local_clients_.end() && local->second.uid == grant.uid)
+    pid = local->second.pid;
+  // Who maps the file reads it, so it is not the client's number: by that he could pass for it.
+  file.owner(grant.owner).process.store(pid > 0 ? static_cast<std::uint64_t>(pid) : nam::kRemoteProcess);
+  notes_.Write(grant.extent, {{grant.owner, grant.client, grant.lease, grant.uid}, pid, StartOfProcess(pid)});
 }
 
 Result<Service::Answer> Service::On(const Peer& peer, const wire::NamAttach& attach) {
@@ -109,6 +114,7 @@ Result<Service::Answer> Service::On(const Peer& peer, const wire::NamAttach& att
   wire::NamAttached attached;
   attached.attachment = grant->attachment;
   attached.owner = grant->owner;
+  attached.known = grant->known;
   attached.file_bytes = Bytes(file->file_bytes());
   attached.header_bytes = Bytes(file->header_bytes());
   UniqueFd passed;

@@ -202,7 +202,8 @@ void Controller::Impl::Handle(event::FromNamd& e) {
   if (auto* damaged = std::get_if<wire::NamExtentDamaged>(&e.message))
     return Nam(nam_event::ExtentDamaged{e.node, std::move(*damaged)});
   if (const auto* gone = std::get_if<wire::NamLocalGone>(&e.message))
-    return Nam(nam_event::HolderGone{NamHolder{.node = e.node, .connection = gone->connection}});
+    return Nam(
+        nam_event::HolderGone{NamHolder{.node = e.node, .connection = gone->connection}, gone->client});
   auto& m = std::get<wire::NamFromLocal>(e.message);
   NamOrigin origin{.node = e.node, .connection = m.connection, .id = m.id};
   NamCaller caller;

@@ -4,6 +4,7 @@
 // listings), book_leases.cc (leases, holders, jobs), book_removal.cc, book_namds.cc (NAM nodes, extents),
 // book_check.cc (fsck, invariants), book_restore.cc.
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -24,7 +25,14 @@ inline constexpr std::uint64_t kMaxNamBytes = std::uint64_t{1} << 56;
 // Of one holder at a time, and regions of one user: each costs a row in the store.
 inline constexpr std::size_t kMaxNamLeases = 4096;
 inline constexpr std::size_t kMaxNamRegions = 16384;
+// For a namd to make an extent: a file system in memory takes 0.3 s for a GiB, and a resize copies as well.
 inline constexpr Millis kNamRequestTime{30000};
+inline constexpr Millis kNamRequestTimePerGiB{2000};
+constexpr Millis NamRequestTime(std::uint64_t bytes) {
+  return kNamRequestTime + kNamRequestTimePerGiB * static_cast<std::int64_t>(bytes >> 30);
+}
+// Of clients that go while a namd is away.
+inline constexpr std::size_t kMaxNamGone = 65536;
 // Processes ask a restarted namd again within a second; one that is stopped for longer opens its regions
 // anew.
 inline constexpr Millis kNamOrphanTime{10000};
@@ -45,7 +53,8 @@ class NamBook::Impl {
   // Extents that are being allocated: of a region in kReserved, or the next generation of a resized one.
   struct Pending {
     std::vector<Waiter> waiters;
-    Instant deadline;
+    Millis limit{0};
+    Instant deadline;  // when it has passed
     Generation generation;
     Layout layout;
     std::vector<std::uint64_t> charges;  // by extent
@@ -88,6 +97,7 @@ class NamBook::Impl {
     std::uint64_t by_jobs = 0;  // of `used`: of jobs that run
     std::uint64_t excused = 0;  // what it may hold: its capacity, or what it was found with
     std::optional<Instant> retry_frees;
+    std::deque<NamClientId> gone;  // while it was away: it is told when it is back
   };
 
   struct Ask {
@@ -138,6 +148,7 @@ class NamBook::Impl {
   void Do(nam_event::Request& e, wire::NamSetAccess& m);
   void Do(nam_event::Request& e, wire::NamUsageAsk& m);
   void Do(nam_event::Request& e, wire::NamCheckAsk& m);
+  void Do(nam_event::Request& e, wire::NamWithdraw& m);
 
   // -- create, resize
   Status CheckCreate(const nam_event::Request& e, const wire::NamCreate& m, std::uint64_t& bytes) const;

@@ -58,6 +58,9 @@ void NamBook::Impl::Handle(nam_event::NamdUp& e) {
     node.extents[{report.uuid, report.generation}] = report;
   DropConnections(index, e, old_pid);
   Welcome(index);
+  // It may have restored them from before.
+  if (const auto gone = std::exchange(node.gone, {}); !gone.empty())
+    Send(index, wire::NamRevoke{.clients = {gone.begin(), gone.end()}});
   Reconcile(index);
   node.excused = std::max(node.excused, node.used);  // by extents of before
 }

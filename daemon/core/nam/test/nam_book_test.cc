@@ -99,6 +99,56 @@ TEST(NamBook, ANamdThatIsSilentFailsTheRequestAfterThirtySeconds) {
   EXPECT_EQ(h.Extents(), 0u);
 }
 
+TEST(NamBook, ANamdHasMoreTimeForMoreMemory) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  Harness h({{"nam0", Bytes(1000 * kGiB)}});
+  h.auto_pump = false;
+  const std::uint64_t tag = h.Send(h.Ada(), h.Create("vast", {100 * kGiB}));
+  h.Sleep(Millis(229'999));
+  EXPECT_TRUE(h.open.contains(tag));
+  h.Sleep(Millis(1));
+  EXPECT_EQ(h.replies[tag].status.code(), Code::kUnavailable);
+  EXPECT_THAT(h.replies[tag].status.message(), HasSubstr("230 s"));
+  h.Pump();
+  EXPECT_EQ(h.Extents(), 0u);
+}
+
+TEST(NamBook, ACreateThatIsWithdrawnLeavesNothing) {
+  Harness h;
+  h.auto_pump = false;
+  const std::uint64_t early = h.Send(h.Ada(), h.Create("early", {64}));
+  EXPECT_TRUE(h.Try(h.Bob(), wire::NamWithdraw{"token of early"}).ok())
+      << "of another user's it says nothing";
+  EXPECT_TRUE(h.open.contains(early));
+  EXPECT_TRUE(h.Try(h.Ada(), wire::NamWithdraw{"token of early"}).ok());
+  EXPECT_EQ(h.replies[early].status.code(), Code::kCancelled);
+  h.Pump();
+  h.auto_pump = true;
+  h.MustGrant(h.Ada(), h.Create("late", {64}));
+  EXPECT_TRUE(h.Try(h.Ada(), wire::NamWithdraw{"token of late"}).ok());
+  EXPECT_TRUE(h.Try(h.Ada(), wire::NamWithdraw{"token of late"}).ok()) << "again";
+  EXPECT_TRUE(h.Try(h.Ada(), wire::NamWithdraw{""}).ok());
+  EXPECT_TRUE(h.List(h.Ada()).empty());
+  EXPECT_EQ(h.Extents(), 0u);
+  EXPECT_TRUE(h.store.leases.empty());
+}
+
+TEST(NamBook, NamdsAreToldOfAClientThatIsGoneAlsoThoseThatWereAway) {
+  Harness h({{"nam0", Bytes(1000)}, {"nam1", Bytes(1000)}});
+  h.Lose("nam1");
+  h.On(nam_event::HolderGone{h.Ada().holder, NamClientId(77)});
+  h.On(nam_event::HolderGone{h.InJob(1, 78).holder});
+  h.Pump();
+  EXPECT_EQ(h.namds["nam0"].clients_gone, (std::set{NamClientId(77), NamClientId(78)}));
+  EXPECT_TRUE(h.namds["nam1"].clients_gone.empty());
+  h.Up("nam1");
+  EXPECT_EQ(h.namds["nam1"].clients_gone, (std::set{NamClientId(77), NamClientId(78)}));
+  h.namds["nam1"].clients_gone.clear();
+  h.Lose("nam1");
+  h.Up("nam1");
+  EXPECT_TRUE(h.namds["nam1"].clients_gone.empty()) << "told once";
+}
+
 TEST(NamBook, ALostNamdFailsWhatIsBeingMadeOnItAndFreesTheRest) {
   Harness h({{"nam0", Bytes(1000)}, {"nam1", Bytes(1000)}});
   h.auto_pump = false;

@@ -86,13 +86,14 @@ struct NamFromLocal {
     a(connection, uid, gid, groups, pid, type, id, payload);
   }
 };
-// It closed its connection: its leases end.
+// It closed its connection: its leases end, and the attachments of its client at every namd.
 struct NamLocalGone {
   static constexpr std::uint16_t kType = 0x0905;
   std::uint64_t connection = 0;
+  NamClientId client;  // of its NamClientHello; 0: none came
   template <class A>
   void Fields(A& a) {
-    a(connection);
+    a(connection, client);
   }
 };
 

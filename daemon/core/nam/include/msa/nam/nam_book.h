@@ -47,7 +47,7 @@ struct NamCaller {
 
 using NamRequest = std::variant<wire::NamCreate, wire::NamOpen, wire::NamClose, wire::NamRefresh,
                                 wire::NamRemove, wire::NamSetLifetime, wire::NamList, wire::NamResize,
-                                wire::NamSetAccess, wire::NamUsageAsk, wire::NamCheckAsk>;
+                                wire::NamSetAccess, wire::NamUsageAsk, wire::NamCheckAsk, wire::NamWithdraw>;
 // kInvalidArgument: a type that no process sends, or a malformed payload.
 Result<NamRequest> DecodeNamRequest(std::uint16_t type, std::string_view payload);
 
@@ -69,9 +69,11 @@ struct Request {
   RegionUuid random;  // fresh
   std::uint64_t tag = 0;
 };
-// Its leases end, its regions of NamLifetime::kLease without a job too. `clients`: told to the namds.
+// Its leases end, its regions of NamLifetime::kLease without a job too. The namds are told of its client, a
+// namd that is away when it is back.
 struct HolderGone {
   NamHolder holder;
+  NamClientId client = {};  // of a holder outside jobs
 };
 struct JobStarted {
   JobId job;
