@@ -128,7 +128,9 @@ class Daemon {
     services_.push_back(MakeRegionService(*edge_));
     std::vector<grpc::Service*> served;
     for (const auto& service : services_) served.push_back(service->service());
-    MSA_ASSIGN_OR_RETURN(server_, GrpcServer::Start(*loop_, {.path = socket}, served));
+    // Root's controller serves every user; the kernel says which one calls (SO_PEERCRED).
+    GrpcServer::Options server{.path = socket, .mode = ::geteuid() == 0 ? 0666U : 0600U};
+    MSA_ASSIGN_OR_RETURN(server_, GrpcServer::Start(*loop_, std::move(server), served));
     edge_->caller = [this](const grpc::ServerContextBase& context) { return server_->Caller(context); };
     edge_->caller_process = [this](const grpc::ServerContextBase& context) {
       return server_->CallerProcess(context);
