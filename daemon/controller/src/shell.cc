@@ -57,6 +57,43 @@ bool MayShare(const Event& first, const Event& next) {
   return (IsSubmit(first) && IsSubmit(next)) || (IsReport(first) && IsReport(next));
 }
 
+// Requests that ask, and those of processes that use regions which are there. Their answers do not wait for
+// the store: what they change, leases, is written later, and a lease that a restart forgets is asked for
+// again.
+bool UsesOnly(const NamRequest& request) {
+  if (const auto* check = std::get_if<wire::NamCheckAsk>(&request)) return !check->repair;
+  return std::holds_alternative<wire::NamList>(request) ||
+         std::holds_alternative<wire::NamUsageAsk>(request) ||
+         std::holds_alternative<wire::NamOpen>(request) || std::holds_alternative<wire::NamClose>(request) ||
+         std::holds_alternative<wire::NamRefresh>(request);
+}
+bool UsesOnly(std::uint16_t type, const std::string& payload) {
+  const auto request = DecodeNamRequest(type, payload);
+  return request.ok() && UsesOnly(*request);
+}
+bool UsesOnly(const Event& event) {
+  if (const auto* call = std::get_if<event::NamCall>(&event)) return UsesOnly(call->request);
+  if (const auto* from = std::get_if<event::FromNamd>(&event)) {
+    const auto* local = std::get_if<wire::NamFromLocal>(&from->message);
+    return std::holds_alternative<wire::NamScanned>(from->message) ||
+           (local != nullptr && UsesOnly(local->type, local->payload));
+  }
+  if (const auto* from = std::get_if<event::FromJobd>(&event)) {
+    const auto* task = std::get_if<wire::NamFromTask>(&from->message);
+    return task != nullptr && UsesOnly(task->type, task->payload);
+  }
+  return false;
+}
+
+// Of what such a request leads to, what whoever asked waits for.
+bool IsForTheAsker(const Effect& effect) {
+  if (const auto* send = std::get_if<effect::SendToNamd>(&effect))
+    return send->type == wire::NamToLocal::kType || send->type == wire::NamScan::kType;
+  if (const auto* send = std::get_if<effect::SendToJobd>(&effect))
+    return send->type == wire::NamToTask::kType;
+  return std::holds_alternative<effect::NamReply>(effect);
+}
+
 // Of events that somebody waits for; 0 of others.
 ReplyTag TagOf(const Event& event) {
   return std::visit(
@@ -137,6 +174,7 @@ void Shell::ProcessGroup() {
          MayShare(waiting_.front().event, waiting_[count].event))
     ++count;
   const bool submits = IsSubmit(waiting_.front().event);
+  const bool uses = count == 1 && UsesOnly(waiting_.front().event);
   std::vector<Effect> effects;
   for (; count > 0; --count) {
     Waiting next = std::move(waiting_.front());
@@ -152,6 +190,7 @@ void Shell::ProcessGroup() {
     return Execute(std::move(effects));
   }
   if (submits) return UndoSubmits(effects, committed);
+  if (uses) TellAsker(effects);
   HoldBack(std::move(effects), committed);
 }
 
@@ -172,6 +211,11 @@ void Shell::Hold(Event event) {
     AnswerUnwritten(effects);
     held_->insert(held_->end(), std::make_move_iterator(effects.begin()),
                   std::make_move_iterator(effects.end()));
+  } else if (UsesOnly(event)) {
+    std::vector<Effect> effects = Step(std::move(event), Now());
+    TellAsker(effects);
+    held_->insert(held_->end(), std::make_move_iterator(effects.begin()),
+                  std::make_move_iterator(effects.end()));
   } else if (const ReplyTag tag = TagOf(event); tag != 0) {
     // A request is not kept waiting for a disk: the caller learns what is wrong.
     Answer(tag, trouble_.WithContext("nothing was changed, the controller cannot write its state"), JobId(0));
@@ -180,6 +224,12 @@ void Shell::Hold(Event event) {
   } else if (!std::holds_alternative<event::Tick>(event)) {
     waiting_.push_back({std::move(event), Now()});
   }
+}
+
+void Shell::TellAsker(std::vector<Effect>& effects) {
+  for (const Effect& effect : effects)
+    if (IsForTheAsker(effect)) std::visit([this](const auto& one) { Do(one); }, effect);
+  std::erase_if(effects, IsForTheAsker);
 }
 
 void Shell::AnswerUnwritten(std::vector<Effect>& effects) {

@@ -129,6 +129,8 @@ class Shell {
   void HoldBack(std::vector<Effect> effects, const Status& why);
   void Hold(Event event);
   Status Commit(const std::vector<Effect>& effects);
+  // Of a request that needs nothing written: the answers go, and what is left of `effects` is held.
+  void TellAsker(std::vector<Effect>& effects);
   // Of a request that was taken while nothing can be written: ends tasks at once, and tells the caller.
   void AnswerUnwritten(std::vector<Effect>& effects);
   void UndoSubmits(const std::vector<Effect>& effects, const Status& why);
