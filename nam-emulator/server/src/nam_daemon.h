@@ -61,6 +61,7 @@ class NamDaemon {
   void On(const wire::NamExtentAllocate& allocate);
   void On(const wire::NamExtentCommit& commit);
   void On(const wire::NamExtentFree& free);
+  void On(const wire::NamScan& scan);
   void On(const wire::NamRevoke& revoke) { service_->Revoke(revoke); }
   void On(wire::NamToLocal reply) { clients_->OnReply(std::move(reply)); }
   void On(const wire::NamdQuit& quit);
@@ -71,6 +72,7 @@ class NamDaemon {
   void AllocateWaiting(const ExtentKey& key);
   void Commit(const ExtentKey& key);
   void Remove(const ExtentKey& key);
+  void TellScan(std::uint64_t request, const Result<ExtentStore::Listing>& listing);
   Status WatchOwner(const Service::Watched& watched);
   Status Relay(const wire::NamFromLocal& request);
   void OnLocalGone(wire::NamLocalGone gone);

@@ -201,4 +201,37 @@ void NamDaemon::Remove(const ExtentKey& key) {
   });
 }
 
+void NamDaemon::On(const wire::NamScan& scan) {
+  auto listing = std::make_shared<Result<ExtentStore::Listing>>(Status::Ok());
+  worker_->Run([this, listing] { *listing = store_->Survey(); },
+               [this, request = scan.request, session = sessions_, listing] {
+                 if (session_ && session == sessions_) TellScan(request, *listing);
+               });
+}
+
+void NamDaemon::TellScan(std::uint64_t request, const Result<ExtentStore::Listing>& listing) {
+  service_->LookForDamage();
+  wire::NamScanned scanned{.request = request, .failure = listing.status().message()};
+  if (listing.ok()) {
+    for (const ExtentStore::Found& found : listing->extents) {
+      // What the worker has made or removed since then is told by its own messages.
+      if (service_->StateOf(found.key) || making_.contains(found.key) || removing_.contains(found.key))
+        continue;
+      spdlog::warn("extent {} of {} bytes was put into '{}' by somebody else", ToText(found.key), found.bytes,
+                   store_->directory());
+      // From here on known, so that it can be freed; nobody is served from it.
+      service_->Put(found.key, State::kDamaged, nullptr, {0, Bytes(found.bytes)});
+      scanned.extents.push_back({found.key.uuid, found.key.generation, State::kDamaged, Bytes(found.bytes)});
+    }
+    scanned.foreign_count = listing->foreign.size();
+    const auto told = std::min(listing->foreign.size(), wire::kMaxForeign);
+    scanned.foreign.assign(listing->foreign.begin(),
+                           listing->foreign.begin() + static_cast<std::ptrdiff_t>(told));
+  }
+  // Behind the news of damage, which is posted too.
+  loop_.Post([this, session = sessions_, scanned = std::move(scanned)] {
+    if (session_ && session == sessions_) link_->Send(scanned);
+  });
+}
+
 }  // namespace msa::namd
