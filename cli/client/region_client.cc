@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include <grpcpp/client_context.h>
@@ -70,6 +71,16 @@ wire::NamUsage FromProto(const v1::RegionUsageReply& in) {
 // Of a NAM node that is just being restarted, or whose controller is: it is there again in a second or two.
 constexpr Millis kPatience{4000};
 constexpr int kPauseMillis = 50;
+
+// A stub whose channel ends on the thread that opened it, or not before the process. gRPC's own thread, which
+// may be the last to hold it, must not: it would end the queue that it serves, and gRPC 1.51 then aborts
+// ("assertion failed: prior > 0", CallbackAlternativeCQ).
+std::shared_ptr<v1::RegionService::Stub> NewStub(UniqueFd socket) {
+  const auto end = [opener = std::this_thread::get_id()](v1::RegionService::Stub* stub) {
+    if (std::this_thread::get_id() == opener) delete stub;
+  };
+  return {v1::RegionService::NewStub(OpenChannel(std::move(socket))).release(), end};
+}
 
 // Calls again while a NAM node is away and patience lasts.
 template <class Call>
@@ -171,8 +182,7 @@ const std::string& OpenedRegion::lease() const noexcept { return stream_->lease(
 
 class RegionClient::Impl {
  public:
-  Impl(UniqueFd socket, Millis timeout)
-      : timeout_(timeout), stub_(v1::RegionService::NewStub(OpenChannel(std::move(socket)))) {}
+  Impl(UniqueFd socket, Millis timeout) : timeout_(timeout), stub_(NewStub(std::move(socket))) {}
 
   template <class Reply, class Method, class Request>
   Result<Reply> Call(Method method, const Request& request) {

@@ -22,8 +22,7 @@ struct Command {
 
 std::span<const Command> Commands();
 
-// Exit codes of msactl for errors: 1 failed, 2 usage, 3 not found, 4 denied, 5 can never be placed, 6 wait
-// timed out, 7 conflict, 8 daemon unreachable.
+// Of msactl as of the daemons: msa/base/exit_code.h.
 int ExitCodeOf(Code code) noexcept;
 // Some of several operations failed.
 inline constexpr int kPartialExitCode = 9;

@@ -31,7 +31,11 @@ Status Print(std::string_view text) {
   return error == 0 ? Status::Ok() : ErrnoError(error, "write to standard output");
 }
 
-void PrintError(const Status& status) { PrintNote(status.message()); }
+void PrintError(const Status& status) {
+  const std::string& text = status.message();
+  constexpr std::string_view kOwn = "msactl ";  // "msactl region rm needs a region"
+  PrintNote(text.starts_with(kOwn) ? std::string_view(text).substr(kOwn.size()) : std::string_view(text));
+}
 
 void PrintNote(std::string_view text) {
   const std::string line = "msactl: " + std::string(text) + "\n";

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "msa/base/nam_lease.h"
 #include "msa/base/wire.h"
@@ -10,6 +11,7 @@
 #include "commands/print.h"
 #include "options/values.h"
 #include "region/interrupt.h"
+#include "region/region_values.h"
 #include "run/token.h"
 
 namespace msa::cli {
@@ -73,6 +75,21 @@ auto WithReconnect(const Endpoint& endpoint, std::unique_ptr<RegionClient>& clie
   return call(*client);
 }
 
+// In a job: what --nam-region has bound it to, as its other processes are held to it. The environment is the
+// user's own: it keeps him from mistakes, not from what he may do.
+Status CheckJobsBinding(const wire::NamRegionInfo& region, NamRights rights) {
+  const char* const job = std::getenv("MSA_JOB_ID");
+  if (job == nullptr) return Status::Ok();
+  const std::string who = fmt::format("job {}", job);
+  for (const wire::NamHolderInfo& holder : region.holders)
+    if (holder.who == who && fmt::format("job {}", holder.job) == who && !Has(holder.rights, rights))
+      return Error(Code::kPermissionDenied,
+                   "region '{}': {} is bound to it with {} only (--nam-region), {} is needed; submit it with "
+                   "more rights",
+                   region.name, who, ShowRights(holder.rights), ShowRights(rights));
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RegionClient>> ConnectRegions(const Invocation& call) {
@@ -112,6 +129,8 @@ void AddMoveOptions(OptionParser& parser, MoveOptions* options) {
 
 Result<std::unique_ptr<RunningRegions>> RunningRegions::Connect(const Invocation& call,
                                                                 const MoveOptions& options) {
+  // While there is one thread: the fabric's library may load libinfinipath, whose handlers exit(1) on Ctrl-C.
+  ::setenv("IPATH_NO_BACKTRACE", "1", 1);
   MSA_ASSIGN_OR_RETURN(Endpoint endpoint, FindEndpoint(call.dir()));
   MSA_ASSIGN_OR_RETURN(auto client, RegionClient::Connect(endpoint));
   return std::unique_ptr<RunningRegions>(
@@ -129,6 +148,8 @@ Result<wire::NamRegionInfo> RunningRegions::Find(const std::string& region) {
 }
 
 Result<std::unique_ptr<RegionIo>> RunningRegions::Open(const std::string& region, NamRights rights) {
+  if (std::getenv("MSA_JOB_ID") != nullptr)
+    if (const auto there = Find(region); there.ok()) MSA_RETURN_IF_ERROR(CheckJobsBinding(*there, rights));
   if (!library_) {
     MSA_ASSIGN_OR_RETURN(library_, LoadNamLibrary());
   }
@@ -181,7 +202,8 @@ Result<int> EndCopy(const Result<TransferResult>& result, const CopyOptions& opt
   if (interrupted) {
     PrintNote(
         end.state_path.empty()
-            ? std::string("interrupted; it cannot be resumed: one side is no file that can be read again")
+            ? std::string("interrupted; it cannot be resumed: no state was kept, or one side is no file that "
+                          "can be read again")
             : fmt::format("interrupted; '{}' holds where, go on with --resume", end.state_path));
     return 128 + signal;
   }

@@ -3,6 +3,7 @@
 #include "commands/region_calls.h"
 #include "region/interrupt.h"
 #include "region/region_values.h"
+#include "region/still_there.h"
 #include "region/transfer_sides.h"
 
 namespace msa::cli {
@@ -10,9 +11,27 @@ namespace {
 
 enum class Existing { kRefuse, kOverwrite };
 
+struct Target {
+  std::unique_ptr<RegionIo> io;
+  RegionUuid made;  // if it was made here
+};
+
+// It was made for a copy that failed for good: nobody has anything of it.
+Status Unmake(RegionSystem& system, RegionUuid made, const Status& why) {
+  wire::NamRemove remove;
+  remove.region = ToText(made);
+  remove.force = true;
+  const Status removed = system.Remove(remove);
+  if (removed.ok()) return why;
+  return Status(why.code(),
+                fmt::format("{}; the region that was made for it could not be removed ({}): remove it "
+                            "by 'msactl region rm --force {}'",
+                            why.message(), removed.message(), remove.region));
+}
+
 // The region to write to: made like `source`, or one of the same layout that is there.
-Result<std::unique_ptr<RegionIo>> OpenTarget(RegionSystem& system, const wire::NamRegionInfo& source,
-                                             const std::string& name, Existing existing) {
+Result<Target> OpenTarget(RegionSystem& system, const wire::NamRegionInfo& source, const std::string& name,
+                          Existing existing) {
   const auto there = system.Find(name);
   if (!there.ok() && there.status().code() != Code::kNotFound) return there.status();
   if (there.ok()) {
@@ -22,15 +41,22 @@ Result<std::unique_ptr<RegionIo>> OpenTarget(RegionSystem& system, const wire::N
       return Error(Code::kAlreadyExists, "region '{}' is there; overwrite it with --force", name);
     MSA_RETURN_IF_ERROR(CheckSameLayout(*there, SegmentsOf(source))
                             .WithContext(fmt::format("region '{}' does not fit", source.name)));
-  } else {
+  }
+  Target target;
+  if (!there.ok()) {
     wire::NamCreate create;
     MSA_ASSIGN_OR_RETURN(create.name, ParseNewRegionName(name));
     create.mode = source.mode;
     create.placement = source.placement;
     create.segments = SegmentsOf(source);
-    MSA_RETURN_IF_ERROR(system.Create(create).status());
+    MSA_ASSIGN_OR_RETURN(const wire::NamRegionInfo made, system.Create(create));
+    target.made = made.uuid;
   }
-  return system.Open(name, NamRights::kRead | NamRights::kWrite);
+  auto opened = system.Open(name, NamRights::kRead | NamRights::kWrite);
+  if (!opened.ok())
+    return target.made.valid() ? Unmake(system, target.made, opened.status()) : opened.status();
+  target.io = *std::move(opened);
+  return target;
 }
 
 }  // namespace
@@ -58,22 +84,30 @@ Result<int> RegionCopy(const Args& args) {
   MSA_ASSIGN_OR_RETURN(const auto system, RunningRegions::Connect(call, move));
   MSA_ASSIGN_OR_RETURN(const auto source_io, system->Open(from, NamRights::kRead));
   TransferOptions options;
-  options.state_path = to + ".msa-part";
+  options.state_path = PartPath(to);
   options.resume = copy.resume;
-  const bool goes_on = copy.resume && ::access(options.state_path.c_str(), F_OK) == 0;
-  MSA_ASSIGN_OR_RETURN(const auto target_io,
-                       OpenTarget(*system, source_io->info(), to,
-                                  force || goes_on ? Existing::kOverwrite : Existing::kRefuse));
+  const bool goes_on =
+      copy.resume && !options.state_path.empty() && ::access(options.state_path.c_str(), F_OK) == 0;
+  MSA_ASSIGN_OR_RETURN(auto made, OpenTarget(*system, source_io->info(), to,
+                                             force || goes_on ? Existing::kOverwrite : Existing::kRefuse));
   MSA_ASSIGN_OR_RETURN(const RegionRange range, RangeOf({.region = from}, std::nullopt, source_io->info()));
   RegionSide source(*source_io, range);
-  RegionSide target(*target_io, range);
+  RegionSide target(*made.io, range);
   options.length = range.length;
   options.verify = !copy.no_verify;
   options.what = "copy " + source_io->info().name;
   options.stop = [] { return InterruptGuard::signal() != 0; };
   Progress progress(move.writer());
-  return EndCopy(RunTransfer(source, target, options, progress), copy,
-                 {.name = to, .state_path = options.state_path});
+  Result<TransferResult> result = RunTransfer(source, target, options, progress);
+  // What can be resumed stays.
+  const bool resumable = !options.state_path.empty() && ::access(options.state_path.c_str(), F_OK) == 0;
+  if (!result.ok() && made.made.valid() && !resumable) {
+    made.io.reset();
+    result = Unmake(*system, made.made, result.status());
+  }
+  if (result.ok() && !result->interrupted)
+    if (Status there = CheckStillThere(*system, made.io->info()); !there.ok()) result = std::move(there);
+  return EndCopy(result, copy, {.name = to, .state_path = resumable ? options.state_path : ""});
 }
 
 }  // namespace msa::cli

@@ -63,11 +63,26 @@ void AddOptions(OptionParser& parser, Draft* draft) {
               MSA_ASSIGN_OR_RETURN(draft->request.placement, ParsePlacement(value));
               return Status::Ok();
             }})
-      .Text('w', "node", "NODES", "only on these NAM nodes", &draft->nodes)
       .Epilogue(
           "examples:\n"
           "  msactl region create fields --size 1G --segments 4 --mode 0640\n"
           "  msactl region create table --segment 512M:8 --segment 64K:4 --placement spread");
+}
+
+void AddNodeOption(OptionParser& parser, Draft* draft) {
+  parser.Add({.letter = 'w',
+              .name = "node",
+              .takes = Takes::kValue,
+              .value_name = "NODES",
+              .help = "only on these NAM nodes",
+              .set = [draft](std::string_view value) -> Status {
+                if (value.empty())
+                  return Status(
+                      Code::kInvalidArgument,
+                      "names no node; expected NAM nodes, as nam0 or nam[0-3]; see 'msactl region df'");
+                draft->nodes = value;
+                return Status::Ok();
+              }});
 }
 
 Status Finish(Draft* draft) {
@@ -96,6 +111,7 @@ Result<int> RegionCreate(const Args& args) {
   call.WithFormat(Shows::kOne);
   Draft draft;
   AddOptions(call.options(), &draft);
+  AddNodeOption(call.options(), &draft);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.min = 1, .max = 1, .what = "a name"}));
   if (!go) return 0;
   MSA_ASSIGN_OR_RETURN(draft.request.name, ParseNewRegionName(call.operands()[0]));

@@ -42,8 +42,8 @@ Result<int> RegionGet(const Args& args) {
   MSA_ASSIGN_OR_RETURN(const auto system, RunningRegions::Connect(call, move));
   MSA_ASSIGN_OR_RETURN(const auto region, system->Open(path.region, NamRights::kRead));
   MSA_ASSIGN_OR_RETURN(const RegionRange range, RangeOf(path, length, region->info()));
-  const std::string state_path = file + ".msa-part";
-  const bool goes_on = copy.resume && ::access(state_path.c_str(), F_OK) == 0;
+  const std::string state_path = PartPath(file);
+  const bool goes_on = copy.resume && !state_path.empty() && ::access(state_path.c_str(), F_OK) == 0;
   MSA_ASSIGN_OR_RETURN(const auto target,
                        FileSide::OpenTarget(file, goes_on ? FileSide::Old::kKeep : FileSide::Old::kDrop));
   RegionSide source(*region, range);

@@ -1,5 +1,6 @@
 #include "commands/region_calls.h"
 #include "output/region_texts.h"
+#include "region/region_values.h"
 
 namespace msa::cli {
 
@@ -14,6 +15,7 @@ Result<int> RegionList(const Args& args) {
   if (!go) return 0;
   MSA_ASSIGN_OR_RETURN(const auto client, ConnectRegions(call));
   MSA_ASSIGN_OR_RETURN(const auto regions, client->List(request));
+  if (regions.empty() && !request.user.empty()) MSA_RETURN_IF_ERROR(UserId(request.user).status());
   MSA_RETURN_IF_ERROR(call.Show(RegionListing(regions)));
   return 0;
 }

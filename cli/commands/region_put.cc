@@ -1,5 +1,6 @@
 #include "commands/region_calls.h"
 #include "region/interrupt.h"
+#include "region/still_there.h"
 #include "region/transfer_sides.h"
 
 namespace msa::cli {
@@ -36,14 +37,16 @@ Result<int> RegionPut(const Args& args) {
   TransferOptions options;
   options.length = range.length;
   options.until_end = !source->size();
-  if (source->can_seek()) options.state_path = file + ".msa-part";
+  if (source->can_seek()) options.state_path = PartPath(file);
   options.resume = copy.resume;
   options.verify = !copy.no_verify;
   options.what = "put " + file;
   options.stop = [] { return InterruptGuard::signal() != 0; };
   Progress progress(move.writer());
-  return EndCopy(RunTransfer(*source, target, options, progress), copy,
-                 {.name = call.operands()[1], .state_path = options.state_path});
+  Result<TransferResult> result = RunTransfer(*source, target, options, progress);
+  if (result.ok() && !result->interrupted)
+    if (Status there = CheckStillThere(*system, region->info()); !there.ok()) result = std::move(there);
+  return EndCopy(result, copy, {.name = call.operands()[1], .state_path = options.state_path});
 }
 
 }  // namespace msa::cli

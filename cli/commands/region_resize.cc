@@ -1,3 +1,5 @@
+#include <set>
+
 #include "commands/region_calls.h"
 #include "output/region_texts.h"
 #include "region/region_values.h"
@@ -15,7 +17,11 @@ Result<std::vector<Bytes>> NewSizes(const wire::NamRegionInfo& region, const std
     return out;
   }
   for (const auto& segment : region.segments) out.push_back(segment.bytes);
+  std::set<std::uint32_t> given;
   for (const SegmentSize& size : sizes) {
+    if (!given.insert(size.segment).second)
+      return Error(Code::kInvalidArgument, "--segment {} is given twice; give each segment one size",
+                   size.segment);
     if (size.segment >= out.size())
       return Error(Code::kInvalidArgument, "--segment {}: region '{}' has segments 0 to {}", size.segment,
                    region.name, out.size() - 1);

@@ -17,7 +17,9 @@ Result<int> RegionRestore(const Args& args) {
   RestoreOptions options;
   AddMoveOptions(call.options(), &move);
   call.options()
-      .Flag(0, "force", "overwrite a region of the same layout that is there; it keeps its rights",
+      .Flag(0, "force",
+            "overwrite a region of the same layout that is there; it keeps its rights. A damaged one is made "
+            "anew, with a new port name",
             &options.overwrite)
       .Epilogue(
           "examples:\n"

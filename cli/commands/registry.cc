@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "msa/base/exit_code.h"
 #include "msa/topology/suggest.h"
 
 #include "commands/print.h"
@@ -124,31 +125,7 @@ std::string_view NounOf(std::string_view word) {
   return word;
 }
 
-int ExitCodeOf(Code code) noexcept {
-  switch (code) {
-    case Code::kOk:
-      return 0;
-    case Code::kInvalidArgument:
-      return 2;
-    case Code::kNotFound:
-      return 3;
-    case Code::kPermissionDenied:
-    case Code::kUnauthenticated:
-      return 4;
-    case Code::kOutOfRange:
-      return 5;
-    case Code::kDeadlineExceeded:
-      return 6;
-    case Code::kAlreadyExists:
-    case Code::kFailedPrecondition:
-    case Code::kAborted:
-      return 7;
-    case Code::kUnavailable:
-      return 8;
-    default:
-      return 1;
-  }
-}
+int ExitCodeOf(Code code) noexcept { return msa::ExitCode(code); }
 
 namespace {
 
@@ -209,9 +186,10 @@ std::string Overview(std::string_view noun) {
     out +=
         "A system is found by --dir, else MSA_DIR, else the user's own ($XDG_RUNTIME_DIR/msa or "
         "/tmp/msa-$UID), else the machine's.\n"
-        "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 denied, 5 can never be placed, 6 wait timed "
-        "out, 7 conflict,\n"
-        "8 daemon unreachable, 9 partial; run, attach and wait: the program's, 125-127 for a launch that "
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 denied, 5 more than there is or than is "
+        "allowed, 6 wait\n"
+        "timed out, 7 conflict, 8 daemon unreachable, 9 partial; run, attach and wait: the program's, "
+        "125-127 for a launch that "
         "failed.\n"
         "\nfirst steps: msactl cluster up; msactl run -n 2 hostname; msactl module topology; msactl cluster "
         "down\n";

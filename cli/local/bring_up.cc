@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 
+#include "msa/adapters/config/nam_backing.h"
 #include "msa/adapters/config/topology_file.h"
 #include "msa/adapters/process/files.h"
 #include "msa/adapters/process/lock_file.h"
@@ -259,8 +260,12 @@ Result<RunningSystem> BringUp(const UpOptions& options) {
   MSA_ASSIGN_OR_RETURN(out.topology,
                        ParseTopology(text, options.topology.empty() ? "default" : options.topology));
   MSA_RETURN_IF_ERROR(CheckSocketPaths(paths, out.topology));
+  MSA_ASSIGN_OR_RETURN(const std::string backing,
+                       ParseNamBacking(text, options.topology.empty() ? "default" : options.topology));
   MSA_ASSIGN_OR_RETURN(const std::string bin, FindExecutables());
   MSA_RETURN_IF_ERROR(CheckSpace(paths));
+  // NAM daemons that were taken over hold theirs.
+  if (!backing.empty() && !AnyDaemonAlive(paths)) MSA_RETURN_IF_ERROR(CheckBacking(backing, out.topology));
   MSA_RETURN_IF_ERROR(ClaimDirectory(paths));
   MSA_RETURN_IF_ERROR(MakeDirectory(paths.log_directory()));
   MSA_RETURN_IF_ERROR(WriteFileAtomically(paths.topology(), text));

@@ -30,7 +30,7 @@ class Supervisor {
   struct Options {
     std::string table;          // file of DaemonEntry
     std::string log_directory;  // <name>.log of each daemon
-    Millis first_backoff{50};
+    Millis first_backoff{10};   // clients wait meanwhile; it doubles with each end that follows soon
     Millis last_backoff{5000};
     Millis steady_after{
         2000};  // up for so long: it does not fail at its start, the next back-off is the first

@@ -1,6 +1,7 @@
 #include "local/system_files.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -8,7 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "msa/adapters/process/files.h"
 #include "msa/adapters/process/lock_file.h"
@@ -89,6 +93,73 @@ Status CheckSpace(const LocalPaths& paths) {
       "the disk of '{}' is full: {} KiB are free, a system needs {} KiB at least; free space there or "
       "choose another directory with --dir or MSA_DIR",
       paths.dir(), free / 1024, kLeastSpace / 1024);
+}
+
+namespace {
+
+std::string BackingOf(const std::string& backing, const NodeSpec& node) { return backing + "/" + node.name; }
+
+// Held by a NAM daemon as long as it lives.
+bool IsInUse(const std::string& directory) {
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+// Of msa-namd: extents that are committed or not, and its facts.
+bool IsNams(std::string_view name) {
+  return name.ends_with(".extent") || name.ends_with(".pending") || name == "system" || name == "port" ||
+         name == "system.new" || name == "port.new";
+}
+
+constexpr std::string_view kBackingKey = "key 'backing' of [nam] in the topology file";
+
+}  // namespace
+
+Status CheckBacking(const std::string& backing, const SystemTopology& topology) {
+  struct stat info {};
+  if (::stat(backing.c_str(), &info) != 0)
+    return errno == ENOENT
+               ? Error(Code::kNotFound, "{} is '{}', which is not there; make this directory first",
+                       kBackingKey, backing)
+               : ErrnoError(errno, "look at '" + backing + "'");
+  if (!S_ISDIR(info.st_mode))
+    return Error(Code::kInvalidArgument, "{} is '{}', which is no directory; name one", kBackingKey, backing);
+  if (::access(backing.c_str(), W_OK | X_OK) != 0)
+    return Error(Code::kPermissionDenied,
+                 "{} is '{}', which uid {} cannot write ({}); name another directory", kBackingKey, backing,
+                 ::geteuid(), std::strerror(errno));
+  std::map<std::pair<dev_t, ino_t>, std::string> seen;
+  for (const NodeSpec& node : topology.nodes) {
+    const std::string path = BackingOf(backing, node);
+    if (node.nam.value == 0 || ::stat(path.c_str(), &info) != 0) continue;
+    if (const auto [other, fresh] = seen.emplace(std::pair(info.st_dev, info.st_ino), node.name); !fresh)
+      return Error(Code::kAlreadyExists,
+                   "nodes '{}' and '{}' have the same directory below '{}'; give each its own", other->second,
+                   node.name, backing);
+    if (info.st_uid != ::geteuid())
+      return Error(Code::kPermissionDenied, "'{}' belongs to uid {}, not to {}; name another 'backing'", path,
+                   info.st_uid, ::geteuid());
+    if (IsInUse(path))
+      return Error(Code::kAlreadyExists,
+                   "'{}' is used by another system's NAM daemon; name another 'backing' in the topology file",
+                   path);
+  }
+  return Status::Ok();
+}
+
+Status RemoveBacking(const std::string& backing, const SystemTopology& topology) {
+  for (const NodeSpec& node : topology.nodes) {
+    const std::string path = BackingOf(backing, node);
+    const auto names = node.nam.value == 0 ? Result<std::vector<std::string>>(std::vector<std::string>())
+                                           : ListDirectory(path);
+    if (names.status().code() == Code::kNotFound) continue;
+    MSA_RETURN_IF_ERROR(names.status());
+    if (IsInUse(path)) continue;  // another system has it now
+    for (const std::string& name : *names)
+      if (IsNams(name)) MSA_RETURN_IF_ERROR(RemoveFile(path + "/" + name));
+    if (node.nam.value > 0) MSA_RETURN_IF_ERROR(RemoveIfEmpty(path));
+  }
+  return Status::Ok();
 }
 
 bool HoldsSystem(const LocalPaths& paths) {

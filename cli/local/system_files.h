@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "msa/base/status.h"
+#include "msa/topology/topology.h"
 
 #include "local/local_paths.h"
 
@@ -26,9 +27,17 @@ bool HoldsSystem(const LocalPaths& paths);
 // kPermissionDenied: another user's.
 Status ClaimDirectory(const LocalPaths& paths);
 
+// May the NAM nodes' memory lie in `backing` (key 'backing' of [nam])? kNotFound: no such directory;
+// kInvalidArgument: something else; kPermissionDenied: not to be written, or a node's directory in it is
+// another user's; kAlreadyExists: another system's NAM daemon uses one, or two nodes would share one.
+Status CheckBacking(const std::string& backing, const SystemTopology& topology);
+
 // What daemons leave behind when they are killed: sockets, run directories, shared memory. Only where
 // HoldsSystem.
 Status RemoveRunFiles(const LocalPaths& paths);
+
+// The memory of regions in `backing`, likewise: what is not msa-namd's stays, and so does `backing` itself.
+Status RemoveBacking(const std::string& backing, const SystemTopology& topology);
 
 // State, regions' memory and logs, and the directory if it is then empty. Else the names that are left: none
 // of them is msa's. Only where HoldsSystem.

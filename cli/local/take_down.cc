@@ -16,6 +16,8 @@
 #include <optional>
 #include <string_view>
 
+#include "msa/adapters/config/nam_backing.h"
+#include "msa/adapters/config/topology_file.h"
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/files.h"
 #include "msa/adapters/process/lock_file.h"
@@ -249,6 +251,11 @@ Result<DownReport> TakeDown(const DownOptions& options) {
   report.was_running = report.was_running || report.strays > 0;
   MSA_RETURN_IF_ERROR(RemoveRunFiles(paths));
   if (options.purge) {
+    // Before the file that says where it is.
+    if (const auto backing = LoadNamBacking(paths.topology()); backing.ok() && !backing->empty()) {
+      MSA_ASSIGN_OR_RETURN(const SystemTopology topology, LoadTopologyFile(paths.topology()));
+      MSA_RETURN_IF_ERROR(RemoveBacking(*backing, topology));
+    }
     MSA_ASSIGN_OR_RETURN(report.kept, RemoveState(paths));
   } else if (!options.keep_jobs) {
     MSA_ASSIGN_OR_RETURN(const std::size_t stored, CancelStoredJobs(paths));

@@ -160,9 +160,10 @@ Details RegionDetails(const wire::NamRegionInfo& region) {
   if (region.holders.empty()) out.lines.emplace_back("attached", "nobody");
   for (std::size_t i = 0; i < region.holders.size(); ++i) {
     const wire::NamHolderInfo& holder = region.holders[i];
+    const std::string job = holder.job.value == 0 ? "" : fmt::format("job {}", holder.job);
     out.lines.emplace_back(i == 0 ? "attached" : "",
                            fmt::format("{}, {}{}, {} since {} (lease {})", holder.who, holder.user_name,
-                                       holder.job.value == 0 ? "" : fmt::format(", job {}", holder.job),
+                                       job.empty() || holder.who == job ? "" : ", " + job,
                                        ShowRights(holder.rights), ShowTime(holder.since_ms), holder.lease));
   }
   return out;
@@ -238,7 +239,8 @@ Listing JobUsageListing(const wire::NamUsage& usage) {
     const std::string id = fmt::format("{}", job.job);
     out.rows.push_back(
         {id,
-         {id, BytesCell(job.used), BytesCell(job.allotment), Percent(job.used, job.allotment)},
+         {id, BytesCell(job.used), job.allotment.value == 0 ? Cell("none") : BytesCell(job.allotment),
+          Percent(job.used, job.allotment)},
          Document::Object{
              {"job", job.job.value}, {"used", job.used.value}, {"allotment", job.allotment.value}}});
   }

@@ -26,7 +26,12 @@ LiveRegion::~LiveRegion() { Detach(); }
 Result<std::unique_ptr<RegionIo>> LiveRegion::Open(const NamLibrary& library, LeaseSource source,
                                                    LiveOptions options) {
   std::unique_ptr<LiveRegion> out(new LiveRegion(library, std::move(source), std::move(options)));
-  MSA_RETURN_IF_ERROR(out->Attach());
+  // A NAM daemon that was restarted may have its fabric yet to start: a later lease says where that is.
+  const SteadyTime deadline = out->options_.now() + out->options_.patience;
+  for (Status status = out->Attach(); !status.ok(); status = out->Attach()) {
+    if (!MayPass(status.code())) return status;
+    MSA_RETURN_IF_ERROR(out->Wait(deadline, status));
+  }
   return std::unique_ptr<RegionIo>(std::move(out));
 }
 

@@ -1,5 +1,11 @@
 #include "region/part_file.h"
 
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
 #include "region/text_lines.h"
 
 namespace msa::cli {
@@ -57,6 +63,26 @@ Result<PartState> ParsePartState(std::string_view text) {
   out.checksum = *value;
   MSA_RETURN_IF_ERROR(lines.End());
   return out;
+}
+
+std::string PartPath(const std::string& file) {
+  const std::filesystem::path beside(file + ".msa-part");
+  std::error_code failed;
+  const std::filesystem::path whole = std::filesystem::absolute(beside, failed);
+  if (failed) return {};
+  if (::access(whole.parent_path().c_str(), W_OK | X_OK) == 0) return beside.string();
+  std::vector<std::filesystem::path> homes;
+  if (const char* const state = std::getenv("XDG_STATE_HOME"); state != nullptr && *state == '/')
+    homes.emplace_back(state);
+  if (const char* const home = std::getenv("HOME"); home != nullptr && *home == '/')
+    homes.push_back(std::filesystem::path(home) / ".local/state");
+  const std::string name = ToText(ChecksumOf(std::string_view(whole.native()))) + ".msa-part";
+  for (const auto& home : homes) {
+    const std::filesystem::path directory = home / "msa";
+    std::filesystem::create_directories(directory, failed);
+    if (::access(directory.c_str(), W_OK | X_OK) == 0) return (directory / name).string();
+  }
+  return {};
 }
 
 }  // namespace msa::cli

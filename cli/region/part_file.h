@@ -40,4 +40,9 @@ std::string ToText(const PartState& state);
 // kDataLoss: torn or damaged, with what is wrong; kFailedPrecondition: of another version.
 Result<PartState> ParsePartState(std::string_view text);
 
+// Where the state of a transfer of `file` is kept: beside it, as FILE.msa-part, or where nothing can be made
+// there, under the user's state directory ($XDG_STATE_HOME/msa, else ~/.local/state/msa), by its whole name.
+// The same file gives the same path. Empty: nowhere.
+std::string PartPath(const std::string& file);
+
 }  // namespace msa::cli

@@ -34,6 +34,25 @@ std::optional<std::uint32_t> Number32(std::string_view text) {
   return value;
 }
 
+// As it may be shown on a terminal.
+std::string Printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return out;
+}
+
+// The highest number means "none" to the system.
+Result<std::uint32_t> RealId(std::uint32_t id, std::string_view what) {
+  if (id != std::numeric_limits<std::uint32_t>::max()) return id;
+  return Error(Code::kInvalidArgument, "{} {} is nobody's; expected 0 to {}", what, id, id - 1);
+}
+
 struct Subject {
   wire::NamAclEntry entry;
   std::string_view rest;  // after "user:NAME"
@@ -43,7 +62,8 @@ Result<Subject> ParseSubject(std::string_view text, std::string_view expected) {
   const std::size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
   if (colon == std::string_view::npos || (kind != "user" && kind != "group"))
-    return Error(Code::kInvalidArgument, "'{}' names no user or group; expected {}", text, expected);
+    return Error(Code::kInvalidArgument, "'{}' names no user or group; expected {}", Printable(text),
+                 expected);
   const std::string_view rest = text.substr(colon + 1);
   const std::size_t end = rest.find(':');
   Subject out;
@@ -62,7 +82,13 @@ Result<Bytes> ParseRegionSize(std::string_view text) {
     const auto bytes = ParseNumber(text.substr(0, text.size() - 1), {0, kMax >> 1});
     if (bytes.ok()) return Bytes(*bytes);
   }
-  return ParseMemory(text);
+  auto size = ParseMemory(text);
+  if (size.ok()) return size;
+  return Error(
+      Code::kInvalidArgument,
+      "'{}' is not a region's size; expected a number of MiB, or one with K, M, G or T, as 512M, or of "
+      "bytes with B, as 4096B, up to {}B",
+      Printable(text), kMax >> 1);
 }
 
 Result<std::uint64_t> ParseByteCount(std::string_view text) {
@@ -83,7 +109,7 @@ Result<std::string> ParseRegionName(std::string_view text) {
   }
   if (IsName(name)) return std::string(text);
   return Error(Code::kInvalidArgument,
-               "'{}' is not a region's name, port name or uuid; see 'msactl region list'", text);
+               "'{}' is not a region's name, port name or uuid; see 'msactl region list'", Printable(text));
 }
 
 Result<std::string> ParseNewRegionName(std::string_view text) {
@@ -91,7 +117,7 @@ Result<std::string> ParseNewRegionName(std::string_view text) {
   return Error(Code::kInvalidArgument,
                "'{}' cannot name a region; expected at most {} letters, digits, '.', '_' and '-', the first "
                "one a letter or a digit",
-               text, wire::kMaxNamName);
+               Printable(text), wire::kMaxNamName);
 }
 
 Result<wire::NamSegmentSpec> ParseSegment(std::string_view text) {
@@ -163,25 +189,27 @@ std::string ShowRights(NamRights rights) {
 }
 
 Result<std::uint32_t> UserId(std::string_view name_or_id) {
-  if (const auto id = Number32(name_or_id)) return *id;
+  if (const auto id = Number32(name_or_id)) return RealId(*id, "uid");
   const std::string name(name_or_id);
   std::string buffer(kDatabaseBuffer, '\0');
   passwd entry{};
   passwd* found = nullptr;
   if (::getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
     return static_cast<std::uint32_t>(entry.pw_uid);
-  return Error(Code::kNotFound, "no user '{}' on this machine; expected a user's name or uid", name);
+  return Error(Code::kNotFound, "no user '{}' on this machine; expected a user's name or uid",
+               Printable(name));
 }
 
 Result<std::uint32_t> GroupId(std::string_view name_or_id) {
-  if (const auto id = Number32(name_or_id)) return *id;
+  if (const auto id = Number32(name_or_id)) return RealId(*id, "gid");
   const std::string name(name_or_id);
   std::string buffer(kDatabaseBuffer, '\0');
   group entry{};
   group* found = nullptr;
   if (::getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
     return static_cast<std::uint32_t>(entry.gr_gid);
-  return Error(Code::kNotFound, "no group '{}' on this machine; expected a group's name or gid", name);
+  return Error(Code::kNotFound, "no group '{}' on this machine; expected a group's name or gid",
+               Printable(name));
 }
 
 Result<wire::NamAclEntry> ParseAclEntry(std::string_view text) {

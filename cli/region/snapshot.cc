@@ -186,8 +186,15 @@ Status Overwrite(const SnapshotManifest& manifest, const SnapshotStore& store, R
       fmt::format("region '{}' may be overwritten in part; restore it again", there.name));
 }
 
+struct Rights {
+  std::uint32_t mode = 0;
+  std::vector<wire::NamAclEntry> acl;
+  std::optional<std::uint32_t> gid;  // unset: the caller's
+};
+
 Status MakeAnew(const SnapshotManifest& manifest, const SnapshotStore& store, RegionSystem& system,
-                const std::string& name, const RestoreOptions& options, Progress& progress) {
+                const std::string& name, const Rights& rights, const RestoreOptions& options,
+                Progress& progress) {
   wire::NamCreate create;
   create.name = name;
   create.mode = 0600;
@@ -199,11 +206,13 @@ Status MakeAnew(const SnapshotManifest& manifest, const SnapshotStore& store, Re
     auto region = system.Open(made.name, NamRights::kRead | NamRights::kWrite);
     status = region.ok() ? WriteBlocks(manifest, store, **region, options, progress) : region.status();
   }
-  if (status.ok() && (manifest.mode != create.mode || !manifest.acl.empty())) {
+  const bool other_group = rights.gid && *rights.gid != made.gid;
+  if (status.ok() && (rights.mode != create.mode || !rights.acl.empty() || other_group)) {
     wire::NamSetAccess access;
     access.region = made.name;
-    access.mode = manifest.mode;
-    access.set = manifest.acl;
+    access.mode = rights.mode;
+    access.set = rights.acl;
+    if (other_group) access.gid = rights.gid;
     status = system.SetAccess(access);
   }
   if (status.ok()) return status;
@@ -216,6 +225,17 @@ Status MakeAnew(const SnapshotManifest& manifest, const SnapshotStore& store, Re
       fmt::format("region '{}' was restored in part and could not be removed ({}); "
                   "remove it by 'msactl region rm --force {}'",
                   name, removed.message(), name));
+}
+
+// Its memory is lost and cannot be written: it is removed and made anew, with the rights that it had.
+Status Replace(const SnapshotManifest& manifest, const SnapshotStore& store, RegionSystem& system,
+               const wire::NamRegionInfo& there, const RestoreOptions& options, Progress& progress) {
+  MSA_RETURN_IF_ERROR(CheckSameLayout(there, SegmentsOf(manifest))
+                          .WithContext(fmt::format("snapshot '{}' does not fit", manifest.tag)));
+  wire::NamRemove remove;
+  remove.region = ToText(there.uuid);
+  MSA_RETURN_IF_ERROR(system.Remove(remove).WithContext("a damaged region is made anew"));
+  return MakeAnew(manifest, store, system, there.name, {there.mode, there.acl, there.gid}, options, progress);
 }
 
 }  // namespace
@@ -264,9 +284,11 @@ Result<std::string> RestoreSnapshot(const SnapshotManifest& manifest, const Snap
                  "region '{}' is there; restore under another name, or overwrite it with --force", name);
   MSA_RETURN_IF_ERROR(VerifySnapshot(manifest, store, options.stop, progress));
   if (there.ok()) {
-    MSA_RETURN_IF_ERROR(Overwrite(manifest, store, system, *there, options, progress));
+    const auto write = there->state == wire::NamRegionState::kDamaged ? Replace : Overwrite;
+    MSA_RETURN_IF_ERROR(write(manifest, store, system, *there, options, progress));
   } else {
-    MSA_RETURN_IF_ERROR(MakeAnew(manifest, store, system, name, options, progress));
+    MSA_RETURN_IF_ERROR(MakeAnew(manifest, store, system, name, {manifest.mode, manifest.acl, std::nullopt},
+                                 options, progress));
   }
   return name;
 }

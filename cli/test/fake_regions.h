@@ -98,6 +98,7 @@ class FakeSystem : public RegionSystem {
   }
   Result<std::unique_ptr<RegionIo>> Open(const std::string& name, NamRights rights) override {
     MSA_ASSIGN_OR_RETURN(const auto info, Find(name));
+    if (info.state == wire::NamRegionState::kDamaged) return Error(Code::kDataLoss, "region '{}'", name);
     return std::unique_ptr<RegionIo>(std::make_unique<FakeIo>(*this, regions.at(info.name), rights));
   }
   Status Remove(const wire::NamRemove& request) override {

@@ -95,6 +95,24 @@ TEST_F(Snapshots, OverwriteARegionOfTheSameLayoutOnlyIfAskedTo) {
   EXPECT_THAT(other.status().message(), HasSubstr("'small' has 1 segments, expected 3"));
 }
 
+TEST_F(Snapshots, BringADamagedRegionBackUnderItsNameWithItsRights) {
+  const Content before = region_->content;
+  ASSERT_TRUE(Take("fields", {.tag = "one"}).ok());
+  region_->info.state = wire::NamRegionState::kDamaged;
+  region_->info.mode = 0640;
+  region_->info.acl = {{wire::NamAclKind::kUser, 77, NamRights::kRead}};
+  const RegionUuid uuid = region_->info.uuid;
+  EXPECT_EQ(Restore("one").status().code(), Code::kAlreadyExists) << "not without --force";
+  const auto restored = Restore("one", {.overwrite = true});
+  ASSERT_TRUE(restored.ok()) << restored.status().ToString();
+  const auto& made = *system.regions.at("fields");
+  EXPECT_NE(made.info.uuid, uuid);
+  EXPECT_TRUE(made.content == before);
+  EXPECT_EQ(made.info.mode, 0640u);
+  ASSERT_EQ(made.info.acl.size(), 1u);
+  EXPECT_EQ(made.info.acl[0].id, 77u);
+}
+
 TEST_F(Snapshots, AreReadUnderASharedLockOfEachSegment) {
   int locks = 0;
   system.before = [&](std::string_view what) {

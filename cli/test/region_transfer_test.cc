@@ -10,6 +10,7 @@
 
 #include "fake_regions.h"
 #include "region/progress.h"
+#include "region/still_there.h"
 #include "region/transfer.h"
 #include "region/transfer_sides.h"
 
@@ -113,6 +114,30 @@ TEST_F(Transfers, GetBackWhatWasPut) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_TRUE(FileText(dir_ + "/out") == RegionText());
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/out.msa-part"));
+}
+
+TEST_F(Transfers, KeepTheirStateWhereSomethingCanBeWritten) {
+  EXPECT_EQ(PartPath(file_), state());
+  const char* const before = std::getenv("XDG_STATE_HOME");
+  const std::string restored = before == nullptr ? "" : before;
+  ::setenv("XDG_STATE_HOME", (dir_ + "/home").c_str(), 1);
+  const std::string elsewhere = PartPath("/proc/1/no-place/data");
+  EXPECT_EQ(std::filesystem::path(elsewhere).parent_path(), dir_ + "/home/msa");
+  EXPECT_EQ(PartPath("/proc/1/no-place/data"), elsewhere) << "--resume finds it";
+  EXPECT_NE(PartPath("/proc/1/no-place/other"), elsewhere);
+  restored.empty() ? ::unsetenv("XDG_STATE_HOME") : ::setenv("XDG_STATE_HOME", restored.c_str(), 1);
+}
+
+TEST_F(Transfers, FindOutWhetherWhatTheyWroteIsStillThere) {
+  const wire::NamRegionInfo written = region_->info;
+  EXPECT_TRUE(CheckStillThere(system_, written).ok());
+  region_->info.generation = Generation(written.generation.value + 1);
+  EXPECT_THAT(CheckStillThere(system_, written).message(), HasSubstr("was resized or restored"));
+  system_.regions.clear();
+  system_.Add("fields", {{Bytes(10), 1}});
+  const Status removed = CheckStillThere(system_, written);
+  EXPECT_EQ(removed.code(), Code::kAborted) << "another of its name";
+  EXPECT_THAT(removed.message(), HasSubstr("region 'fields' was removed"));
 }
 
 TEST_F(Transfers, GoOnWhereTheyWereInterrupted) {

@@ -27,6 +27,8 @@ TEST(RegionSize, CountsAsMemorySizesDoAndInBytesToo) {
   EXPECT_EQ(ParseRegionSize("0B")->value, 0U);
   for (const char* wrong : {"", "B", "-1B", "x", "1X", "99999999999999999999B", "18446744073709551615B"})
     EXPECT_EQ(ParseRegionSize(wrong).status().code(), Code::kInvalidArgument) << wrong;
+  EXPECT_THAT(ParseRegionSize("99999999T").status().message(),
+              HasSubstr("4096B, up to 9223372036854775807B"));
   EXPECT_EQ(*ParseByteCount("4096"), 4096U);
   EXPECT_EQ(*ParseByteCount("4K"), 4096U);
   EXPECT_FALSE(ParseByteCount("4k4").ok());
@@ -119,9 +121,17 @@ TEST(RegionAccess, NamesUsersGroupsAndTheirRights) {
        {"", "root:rw", "user:root", "user:root:", "user:root:rx", "user:root:rr", "group"})
     EXPECT_EQ(ParseAclEntry(wrong).status().code(), Code::kInvalidArgument) << wrong;
   EXPECT_EQ(ParseAclRemoval("user:root:r").status().code(), Code::kInvalidArgument);
+  for (const char* wrong : {"user:4294967295:r", "group:4294967295:r"})
+    EXPECT_EQ(ParseAclEntry(wrong).status().code(), Code::kInvalidArgument) << wrong;
   const Status nobody = ParseAclEntry("user:no-such-user:r").status();
   EXPECT_EQ(nobody.code(), Code::kNotFound);
   EXPECT_THAT(nobody.message(), HasSubstr("no user 'no-such-user'"));
+}
+
+TEST(RegionNames, AreQuotedInErrorsSoThatNoTerminalObeysThem) {
+  for (const Status& status :
+       {ParseRegionName("a\nb\x1b[1m").status(), ParseNewRegionName("a\nb\x1b[1m").status()})
+    EXPECT_THAT(status.message(), HasSubstr("'a\\x0ab\\x1b[1m'"));
 }
 
 TEST(RegionLayout, SaysWhatDiffers) {

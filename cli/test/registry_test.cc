@@ -80,7 +80,7 @@ TEST(Registry, TurnsHelpIntoTheCommandsOwn) {
 TEST(Registry, MapsErrorsToTheDocumentedExitCodes) {
   EXPECT_EQ(ExitCodeOf(Code::kOk), 0);
   EXPECT_EQ(ExitCodeOf(Code::kInternal), 1);
-  EXPECT_EQ(ExitCodeOf(Code::kResourceExhausted), 1);
+  EXPECT_EQ(ExitCodeOf(Code::kResourceExhausted), 5);
   EXPECT_EQ(ExitCodeOf(Code::kInvalidArgument), 2);
   EXPECT_EQ(ExitCodeOf(Code::kNotFound), 3);
   EXPECT_EQ(ExitCodeOf(Code::kPermissionDenied), 4);

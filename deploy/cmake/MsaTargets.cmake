@@ -53,6 +53,8 @@ endfunction()
 # One GoogleTest program, one ctest entry per test case, named PROGRAM/Suite.Case. SERIAL: one entry for the whole
 # program, run while no other test runs; for programs whose suites share one local system.
 # A case that skips itself makes its entry "Skipped", which deploy/test takes for a failure.
+# A program that links rapidcheck runs with one fixed seed, joined to the RC_PARAMS of its ENVIRONMENT: what fails, fails
+# again. Random seeds are properties_soak's.
 # Labels in use: unit, integration, e2e, soak, lint, wire, jobd, core.
 function(msa_add_test name)
   cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
@@ -63,6 +65,9 @@ function(msa_add_test name)
   target_link_libraries(${name} PRIVATE msa_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   msa_note_test_target(${name} ${arg_LABELS})
+  if("rapidcheck" IN_LIST arg_LINK)
+    msa_fix_seed(${name} arg_ENVIRONMENT)
+  endif()
   if(arg_SERIAL)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE TIMEOUT ${arg_TIMEOUT}
@@ -81,6 +86,26 @@ endforeach()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
 endfunction()
 
+# msa_fix_seed(NAME LIST): adds the seed to the RC_PARAMS in the list of NAME=VALUE, and notes the program and its other
+# parameters for properties_soak.
+function(msa_fix_seed name list)
+  set(environment ${${list}})
+  set(given ${environment})
+  list(FILTER given INCLUDE REGEX "^RC_PARAMS=")
+  list(FILTER environment EXCLUDE REGEX "^RC_PARAMS=")
+  list(LENGTH given count)
+  if(count GREATER 1)
+    message(FATAL_ERROR "${name}: RC_PARAMS stands ${count} times in ENVIRONMENT, expected one with all parameters")
+  endif()
+  string(REGEX REPLACE "^RC_PARAMS=" "" parameters "${given}")
+  if(parameters MATCHES "seed=")
+    message(FATAL_ERROR "${name}: RC_PARAMS holds a seed ('${parameters}'); leave it out, msa_add_test gives one")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY MSA_PROPERTY_PARAMETERS "${name}:${parameters}")
+  string(STRIP "${parameters} seed=1" parameters)
+  set(${list} ${environment} "RC_PARAMS=${parameters}" PARENT_SCOPE)
+endfunction()
+
 # Keeps who has which label, so that one target can build a label's programs: see msa_finish_tests.
 function(msa_note_test_target name)
   foreach(label IN LISTS ARGN)
@@ -91,6 +116,7 @@ endfunction()
 # Called once, after the last test: the targets that deploy/test builds in the sanitizer builds.
 #   sanitizer_tests   every test program labelled unit, jobd or wire, and the fuzzers
 #   core_tests        every test program labelled core
+# and properties_soak (label soak): every program with properties, with random seeds.
 function(msa_finish_tests)
   set(sanitizer)
   foreach(label unit jobd wire)
@@ -108,6 +134,10 @@ function(msa_finish_tests)
   foreach(name IN LISTS core)
     add_dependencies(core_tests ${name})
   endforeach()
+  get_property(properties GLOBAL PROPERTY MSA_PROPERTY_PARAMETERS)
+  add_test(NAME properties_soak
+    COMMAND ${CMAKE_SOURCE_DIR}/tests/support/properties_soak.sh ${CMAKE_BINARY_DIR}/tests ${properties})
+  set_tests_properties(properties_soak PROPERTIES LABELS soak TIMEOUT 3600)
 endfunction()
 
 # msa_add_fuzzer(NAME SOURCES a_fuzz.cc... LINK libs... [INCLUDE private folders...]): clang builds with libFuzzer, into

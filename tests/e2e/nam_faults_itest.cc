@@ -10,7 +10,8 @@
 namespace msa::e2e {
 namespace {
 
-constexpr int kClients = 3;
+// Each client's way to the memory.
+constexpr const char* kTransports[] = {"local", "fabric", "local", "fabric"};
 
 int Kills() {
   const char* wanted = std::getenv("MSA_NAM_KILLS");
@@ -25,11 +26,12 @@ class NamFaults : public SharedCluster {
   void KillUnderLoad(const std::vector<std::string>& daemons, const std::string& prefix) {
     const std::string stop = cluster_->dir() + "/stop-" + prefix;
     std::vector<std::unique_ptr<Process>> clients;
-    for (int i = 0; i < kClients; ++i) {
+    for (const char* transport : kTransports) {
       Command command;
-      const std::string name = prefix + std::to_string(i);
-      command.argv = {ProgramPath("nam_load"), name, stop, std::to_string(i + 1)};
+      const std::string number = std::to_string(clients.size());
+      command.argv = {ProgramPath("nam_load"), prefix + number, stop, number + "1"};
       command.env["MSA_DIR"] = cluster_->dir();
+      command.env["MSA_NAM_TRANSPORT"] = transport;
       command.timeout = std::chrono::minutes(30);
       clients.push_back(std::make_unique<Process>(command));
     }

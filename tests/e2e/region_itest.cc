@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "noise.h"
 #include "shared_cluster.h"
 
 namespace msa::e2e {
@@ -15,19 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-// Bytes without a period that a mistake in offsets could hit.
-std::string Noise(std::size_t bytes, std::uint64_t seed) {
-  std::string out(bytes, '\0');
-  std::uint64_t x = seed * 0x9e3779b97f4a7c15U + 1;
-  for (char& c : out) {
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    c = static_cast<char>(x >> 32);
-  }
-  return out;
-}
 
 class Regions : public SharedCluster {
  protected:
@@ -167,12 +155,12 @@ TEST_F(Regions, MoreThanThereIsIsRefusedWithNumbersAndTakesNothing) {
   const double before = used();
   EXPECT_GE(before, 900.0 * kMiB);
   const Outcome outcome = Run({"region", "create", "rest", "--size", "200M"});
-  EXPECT_NE(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 5) << outcome.Text();
   EXPECT_THAT(outcome.err, HasSubstr("M"));
   EXPECT_EQ(used(), before);
   EXPECT_EQ(Run({"region", "show", "rest"}).code, 3);
   const Outcome never = Run({"region", "create", "rest", "--size", "2G"});
-  EXPECT_NE(never.code, 0);
+  EXPECT_EQ(never.code, 5) << never.Text();
   const Outcome df = Run({"region", "df"});
   EXPECT_THAT(df.out, AllOf(HasSubstr("nam0"), HasSubstr("USER"), HasSubstr("no job uses NAM")));
   ASSERT_EQ(Run({"region", "rm", "most"}).code, 0);
@@ -216,6 +204,41 @@ TEST_F(Regions, CtrlCLeavesAStateAndSaysSoAndAChangedSourceIsRefused) {
   EXPECT_EQ(refused.code, 7) << refused.Text();
   EXPECT_THAT(refused.err, HasSubstr("has changed"));
   EXPECT_EQ(Run({"region", "put", file, "fields"}).code, 0) << "anew";
+}
+
+TEST_F(Regions, AGetOverTheFabricIsInterruptedAsOneOverMappedMemoryAndGoesOn) {
+  const std::string data = Noise(64 * kMiB, 8);
+  Create("fields", {"--size", "64M"});
+  Put(File("in", data), "fields");
+  const std::string out = Path("out");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Command command =
+        With(cluster_->Msactl({"region", "get", "fields", out}), "msactl.transfer.chunk=sleep:3000@9");
+    command.env["MSA_NAM_TRANSPORT"] = "fabric";
+    Process get(std::move(command));
+    ASSERT_TRUE(Eventually(20s, "it is under way", [&] {
+      return support::ReadFile(out + ".msa-part").find("position 33554432") != std::string::npos;
+    }));
+    get.Signal(signal);
+    const Outcome outcome = get.Wait();
+    EXPECT_EQ(outcome.code, 128 + signal) << outcome.Text();
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("interrupted"), HasSubstr(".msa-part"), HasSubstr("--resume")));
+    Command resume = cluster_->Msactl({"region", "get", "--resume", "fields", out});
+    resume.env["MSA_NAM_TRANSPORT"] = "fabric";
+    const Outcome resumed = support::RunCommand(std::move(resume));
+    EXPECT_EQ(resumed.code, 0) << resumed.Text();
+    EXPECT_TRUE(support::ReadFile(out) == data);
+  }
+}
+
+TEST_F(Regions, AProgramThatOpensOneOverTheFabricKeepsItsSignalHandlers) {
+  Create("fields", {"--size", "1M"});
+  for (const char* transport : {"local", "fabric"}) {
+    const Outcome outcome = Run({"run", "-n", "1", "env", std::string("MSA_NAM_TRANSPORT=") + transport,
+                                 ProgramPath("nam_signals"), "fields"});
+    EXPECT_THAT(outcome.out, HasSubstr("kept ")) << transport << outcome.Text();
+    EXPECT_EQ(outcome.code, 42) << transport << ": its own handler of SIGTERM; " << outcome.Text();
+  }
 }
 
 TEST_F(Regions, APutOutlivesTheDeathOfItsNamdOrSaysWhyNot) {

@@ -324,7 +324,7 @@ done
   argv.insert(argv.end(), {"sh", script, scratch.path(), support::BinaryPath("msactl")});
   const Outcome outcome = support::RunCommand({.argv = argv});
   EXPECT_EQ(outcome.code, 0) << outcome.Text();
-  EXPECT_EQ(outcome.out, "up 1\nup 1\nup 1\n") << outcome.Text();
+  EXPECT_EQ(outcome.out, "up 5\nup 5\nup 5\n") << outcome.Text();
   EXPECT_THAT(outcome.err, testing::ContainsRegex("the disk of '.*/d/s' is full: 256 KiB are free"));
 }
 
@@ -349,7 +349,7 @@ i=0; while ! "$2" run true 2>/dev/null && [ $((i += 1)) -lt 50 ]; do sleep 0.1; 
   argv.insert(argv.end(), {"sh", script, scratch.path(), support::BinaryPath("msactl")});
   const Outcome outcome = support::RunCommand({.argv = argv});
   ASSERT_EQ(outcome.code, 0) << outcome.Text();
-  EXPECT_THAT(outcome.out, AllOf(HasSubstr("before 0\n"), HasSubstr("full 1\n"), HasSubstr("after 0\n")))
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("before 0\n"), HasSubstr("full 5\n"), HasSubstr("after 0\n")))
       << outcome.Text();
   EXPECT_THAT(outcome.err, testing::ContainsRegex("full|No space|no space"));
 }

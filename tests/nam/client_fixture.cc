@@ -41,10 +41,15 @@ void ClientTest::StartAsMeant() { StartNamd({.fabric = fabric() ? "tcp;ofi_rxm" 
 bool ClientTest::Connect() {
   const auto hello = controller_->AwaitHello();
   if (!hello) return false;
-  provider_ = hello->fabric_provider;
-  address_ = hello->fabric_address;
-  controller_->Welcome();
+  for (auto& [lease, granted] : leases_) granted.connection = 0;  // ended with the namd before
+  Take(*hello);
   return true;
+}
+
+void ClientTest::Take(const wire::NamdHello& hello) {
+  provider_ = hello.fabric_provider;
+  address_ = hello.fabric_address;
+  controller_->Welcome();
 }
 
 void ClientTest::TearDown() {
@@ -109,6 +114,21 @@ void ClientTest::ChangeGeneration(const std::string& name) {
   });
 }
 
+void ClientTest::EndLeases() {
+  OnController([&](FakeController& controller) {
+    leases_.clear();
+    controller.Revoke(std::vector(controller.live));
+  });
+}
+
+bool ClientTest::LeasesAreHeld() {
+  bool held = true;
+  OnController([&](FakeController&) {
+    for (const auto& [lease, granted] : leases_) held &= granted.connection != 0;
+  });
+  return held;
+}
+
 // ------------------------------------------------------------------------------------- the controller's part
 
 void ClientTest::Play() {
@@ -124,6 +144,9 @@ void ClientTest::Play() {
     }
     for (const auto& one : work) one(*controller_);
     if (const auto request = controller_->Await<wire::NamFromLocal>(Millis(2))) Answer(*request);
+    if (const auto gone = controller_->Await<wire::NamLocalGone>(Millis(0))) End(*gone);
+    // Again when its fabric is up.
+    if (const auto hello = controller_->Await<wire::NamdHello>(Millis(0))) Take(*hello);
   }
 }
 
@@ -136,6 +159,14 @@ void ClientTest::Refuse(const wire::NamFromLocal& request, Code code, const std:
   Reply(request, wire::NamFailed{static_cast<std::uint8_t>(code), why});
 }
 
+void ClientTest::End(const wire::NamLocalGone& gone) {
+  std::vector<LeaseId> ended;
+  for (const auto& [lease, granted] : leases_)
+    if (granted.connection == gone.connection) ended.emplace_back(lease);
+  for (const LeaseId lease : ended) leases_.erase(lease.value);
+  if (!ended.empty()) controller_->Revoke(ended);
+}
+
 ClientTest::Region* ClientTest::Find(const std::string& reference, std::string& name) {
   for (auto& [known, region] : regions_) {
     const std::string uuid = ToText(region.extent.uuid);
@@ -146,15 +177,20 @@ ClientTest::Region* ClientTest::Find(const std::string& reference, std::string& 
   return nullptr;
 }
 
-void ClientTest::Grant(const wire::NamFromLocal& request, const std::string& name, NamRights rights) {
+void ClientTest::Grant(const wire::NamFromLocal& request, const std::string& name, NamRights rights,
+                       std::optional<LeaseId> refreshed) {
   const Region& region = regions_.at(name);
   rights = static_cast<NamRights>(static_cast<int>(rights | NamRights::kMap) & ~static_cast<int>(withheld_));
   wire::NamLease lease = controller_->LeaseOf(region.extent, request.uid, rights);
+  if (refreshed) {
+    controller_->live.pop_back();
+    lease.lease = *refreshed;
+  }
   lease.name = name;
   lease.extents[0].fabric_provider = provider_;
   lease.extents[0].fabric_address = address_;
   for (auto& segment : lease.segments) segment.disp_unit = 8;
-  leases_[lease.lease.value] = name;
+  leases_[lease.lease.value] = {name, request.connection};
   wire::NamGranted granted;
   granted.lease = lease.lease;
   granted.region.uuid = region.extent.uuid;
@@ -207,9 +243,10 @@ void ClientTest::Answer(const wire::NamFromLocal& request) {
       return Grant(request, name, open->rights);
     }
     case wire::NamRefresh::kType: {
-      const auto known = leases_.find(wire::Decode<wire::NamRefresh>(request.payload)->lease.value);
+      const LeaseId lease = wire::Decode<wire::NamRefresh>(request.payload)->lease;
+      const auto known = leases_.find(lease.value);
       if (known == leases_.end()) return Refuse(request, Code::kNotFound, "lease has ended");
-      return Grant(request, known->second, NamRights::kRead | NamRights::kWrite);
+      return Grant(request, known->second.region, NamRights::kRead | NamRights::kWrite, lease);
     }
     case wire::NamClose::kType:
       ++closed_leases_;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,6 +40,10 @@ class ClientTest : public namd::test::NamdTest {
   msa_nam_region_t Open(const char* name, int rights = MSA_NAM_READ | MSA_NAM_WRITE);
   // Its memory is made anew with the next generation, as a resize does; old leases end.
   void ChangeGeneration(const std::string& name);
+  // As an owner does with `region rm --force`, or the controller with orphans.
+  void EndLeases();
+  // Whether each lease is held by a connection to the namd of now.
+  bool LeasesAreHeld();
 
   struct Region {
     ExtentKey extent;
@@ -52,13 +57,17 @@ class ClientTest : public namd::test::NamdTest {
  private:
   void StartAsMeant();
   bool Connect();
+  void Take(const wire::NamdHello& hello);
   void Play();
   void Answer(const wire::NamFromLocal& request);
   void Refuse(const wire::NamFromLocal& request, Code code, const std::string& why);
   template <class M>
   void Reply(const wire::NamFromLocal& request, const M& message);
   Region* Find(const std::string& reference, std::string& name);
-  void Grant(const wire::NamFromLocal& request, const std::string& name, NamRights rights);
+  // `refreshed`: keeps its number.
+  void Grant(const wire::NamFromLocal& request, const std::string& name, NamRights rights,
+             std::optional<LeaseId> refreshed = {});
+  void End(const wire::NamLocalGone& gone);
   void Make(const wire::NamFromLocal& request);
   void List(const wire::NamFromLocal& request);
 
@@ -73,7 +82,11 @@ class ClientTest : public namd::test::NamdTest {
   CondVar changed_;
   std::vector<std::function<void(FakeController&)>> work_ MSA_GUARDED_BY(mu_);
   std::uint64_t next_uuid_ = 1;
-  std::map<std::uint64_t, std::string> leases_;
+  struct Granted {
+    std::string region;
+    std::uint64_t connection = 0;  // it ends with it
+  };
+  std::map<std::uint64_t, Granted> leases_;
 };
 
 // A child that runs `work`; its result is the exit status.

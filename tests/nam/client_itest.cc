@@ -21,7 +21,7 @@ class ClientOver : public ClientTest, public testing::WithParamInterface<const c
  protected:
   ClientOver() : ClientTest(GetParam()) {}
 };
-INSTANTIATE_TEST_SUITE_P(Transport, ClientOver, testing::Values("local"),
+INSTANTIATE_TEST_SUITE_P(Transport, ClientOver, testing::Values("local", "fabric"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(ClientOver, TwoProcessesShareARegion) {
@@ -141,9 +141,19 @@ TEST_P(ClientOver, AtomicsComputeAndTellWhatWasThere) {
   EXPECT_EQ(result, 9);
   ASSERT_NAM_OK(msa_nam_compare_swap(region, 0, 0, MSA_NAM_INT64, &nine, &nine, &result));
   EXPECT_EQ(result, 10);
-  EXPECT_EQ(msa_nam_accumulate(region, 0, 0, MSA_NAM_BAND, MSA_NAM_DOUBLE, ones.data(), 1), MSA_NAM_ERR_ARG);
-  EXPECT_EQ(msa_nam_accumulate(region, 0, 0, static_cast<msa_nam_op>(14), MSA_NAM_INT64, ones.data(), 1),
-            MSA_NAM_ERR_ARG);
+  const auto refusal = [&](int op, int type) -> std::string {
+    EXPECT_EQ(msa_nam_accumulate(region, 0, 0, static_cast<msa_nam_op>(op), static_cast<msa_nam_type>(type),
+                                 ones.data(), 1),
+              MSA_NAM_ERR_ARG);
+    return msa_nam_error_text();
+  };
+  EXPECT_THAT(refusal(MSA_NAM_BAND, MSA_NAM_DOUBLE),
+              HasSubstr("operation MSA_NAM_BAND does not go with element type MSA_NAM_DOUBLE"));
+  EXPECT_THAT(refusal(14, MSA_NAM_INT64),
+              HasSubstr("operation 14 does not exist; expected MSA_NAM_REPLACE (0) to MSA_NAM_MAXLOC (13)"));
+  EXPECT_THAT(refusal(-1, MSA_NAM_INT64), HasSubstr("operation -1 does not exist"));
+  EXPECT_THAT(refusal(MSA_NAM_SUM, 77),
+              HasSubstr("element type 77 does not exist; expected MSA_NAM_INT8 (0) to MSA_NAM_BYTE (20)"));
   EXPECT_NAM_OK(msa_nam_close(region));
 }
 

@@ -40,6 +40,49 @@ TEST_F(ClientRestart, PutsGetsAndAtomicsGoOnWhileNamdIsKilled) {
   EXPECT_NAM_OK(msa_nam_close(region));
 }
 
+class ClientRestartOverFabric : public ClientTest {
+ protected:
+  ClientRestartOverFabric() : ClientTest("fabric") {}
+};
+
+TEST_F(ClientRestartOverFabric, PutsAndGetsAreRepeatedAndNoAtomicCountsTwice) {
+  msa_nam_region_t region = Create("far", {4096});
+  std::atomic<bool> stop{false};
+  std::atomic<std::int64_t> rounds{0};
+  std::int64_t sure = 0, unknown = 0;
+  std::thread load([&] {
+    for (std::int64_t i = 1; !stop; ++i, ++rounds) {
+      std::int64_t read = 0;
+      EXPECT_NAM_OK(msa_nam_put(region, 0, 0, &i, 8));
+      EXPECT_NAM_OK(msa_nam_get(region, 0, 0, &read, 8));
+      EXPECT_EQ(read, i);
+      const int added = msa_nam_fetch_add(region, 0, 8, 1, &read);
+      if (added == MSA_NAM_ERR_UNKNOWN)
+        ++unknown;
+      else if (added == MSA_NAM_OK)
+        ++sure;
+      else
+        ADD_FAILURE() << msa_nam_error_text();
+    }
+  });
+  for (int kill = 0; kill < 3; ++kill) {
+    const std::int64_t until = rounds + 100;
+    RestartNamd();
+    EXPECT_TRUE(Eventually(namd::test::kLimit, [&] { return rounds > until; }));
+  }
+  stop = true;
+  load.join();
+  std::int64_t count = 0;
+  ASSERT_NAM_OK(msa_nam_get(region, 0, 8, &count, 8));
+  EXPECT_GE(count, sure);
+  EXPECT_LE(count, sure + unknown);
+  ChangeGeneration("far");
+  RestartNamd();
+  EXPECT_EQ(msa_nam_put(region, 0, 0, &count, 8), MSA_NAM_ERR_STALE);
+  EXPECT_EQ(msa_nam_fetch_add(region, 0, 0, 1, &count), MSA_NAM_ERR_STALE);
+  EXPECT_NAM_OK(msa_nam_close(region));
+}
+
 TEST_F(ClientRestart, AnOpenWaitsForANamdThatIsBeingRestarted) {
   EXPECT_NAM_OK(msa_nam_close(Create("waits", {64})));
   KillNamd();

@@ -8,6 +8,7 @@
 
 #include "msa/adapters/process/standard_descriptors.h"
 #include "msa/base/clock.h"
+#include "msa/base/exit_code.h"
 
 #include "offline.h"
 #include "wiring.h"
@@ -23,37 +24,10 @@ constexpr char kDescription[] =
     "start takes them up. SIGTERM ends it in order.";
 
 constexpr char kFooter[] =
-    "Exit codes: 0 ended by SIGTERM or SIGINT, 1 failed (disk full, database damaged), 2 usage or topology "
-    "file,\n"
-    "3 no such file or directory, 4 no permission, 7 another controller has the directory.\n"
+    "Exit codes: 0 ended by SIGTERM or SIGINT, 1 failed (database damaged), 2 usage or topology file,\n"
+    "3 no such file or directory, 4 no permission, 5 disk full or memory exhausted, 7 another controller has "
+    "the directory.\n"
     "Logs go to standard error.";
-
-// DESIGN.md section 8.
-int ExitCodeOf(msa::Code code) {
-  switch (code) {
-    case msa::Code::kOk:
-      return 0;
-    case msa::Code::kInvalidArgument:
-      return 2;
-    case msa::Code::kNotFound:
-      return 3;
-    case msa::Code::kPermissionDenied:
-    case msa::Code::kUnauthenticated:
-      return 4;
-    case msa::Code::kOutOfRange:
-      return 5;
-    case msa::Code::kDeadlineExceeded:
-      return 6;
-    case msa::Code::kAlreadyExists:
-    case msa::Code::kFailedPrecondition:
-    case msa::Code::kAborted:
-      return 7;
-    case msa::Code::kUnavailable:
-      return 8;
-    default:
-      return 1;
-  }
-}
 
 void BlockSignals() {
   sigset_t set;
@@ -139,7 +113,7 @@ msa::Result<msa::DaemonOptions> OptionsOf(const CommandLine& line) {
 
 int Report(const msa::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "msa-controllerd: %s\n", status.message().c_str());
-  return ExitCodeOf(status.code());
+  return msa::ExitCode(status.code());
 }
 
 int CancelJobs(const CommandLine& line) {

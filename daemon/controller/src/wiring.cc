@@ -89,7 +89,9 @@ class Daemon {
     MSA_ASSIGN_OR_RETURN(NamKey nam, LoadOrMakeNamKey(options_.directory + "/nam.key"));
     const std::string system_name = topology.system_name;
     const std::size_t nodes = topology.nodes.size();
-    controller_ = std::make_unique<Controller>(std::move(topology), CoreOptions(options_, std::move(nam)));
+    ControllerOptions core = CoreOptions(options_, std::move(nam));
+    core.groups_of = [this](const UserIdentity& user) { return users_.GroupsOf(user); };
+    controller_ = std::make_unique<Controller>(std::move(topology), std::move(core));
     shell_ = std::make_unique<Shell>(
         *loop_, *controller_, *store_,
         Shell::Options{.system_name = system_name, .heartbeat_interval = options_.heartbeat});

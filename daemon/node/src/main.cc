@@ -18,6 +18,7 @@
 #include "msa/adapters/process/files.h"
 #include "msa/adapters/process/lock_file.h"
 #include "msa/adapters/process/standard_descriptors.h"
+#include "msa/base/exit_code.h"
 
 #include "node_daemon.h"
 #include "options.h"
@@ -29,21 +30,6 @@ namespace {
 // When jobs that were asked to leave are given up: their kill after 3 s and the sweep of 2 s are over by
 // then.
 constexpr Millis kStopLimit{8'000};
-
-int ExitCode(const Status& status) {
-  switch (status.code()) {
-    case Code::kInvalidArgument:
-      return 2;
-    case Code::kNotFound:
-      return 3;
-    case Code::kPermissionDenied:
-      return 4;
-    case Code::kAlreadyExists:
-      return 7;
-    default:
-      return 1;
-  }
-}
 
 void StartLog(const Options& options) {
   auto logger = spdlog::stderr_logger_mt("noded");
@@ -168,5 +154,5 @@ int main(int argc, char** argv) {
   const msa::Status status = msa::node::Run(parsed.options);
   if (status.ok()) return 0;
   spdlog::critical("{}", status.message());
-  return msa::node::ExitCode(status);
+  return msa::ExitCode(status.code());
 }

@@ -46,8 +46,9 @@ ParsedOptions ParseOptions(int argc, char** argv) {
       "Signals: SIGTERM ends the daemon and its pool and leaves jobs running: the next msa-noded of this "
       "node takes them\n"
       "over (with --quit-jobs-on-term they are ended). SIGINT ends the daemon and all jobs on this node.\n"
-      "Exit codes: 0 ended by a signal as above, 1 failed, 2 usage, 3 no such node or file, 4 denied, 7 "
-      "another node daemon runs.");
+      "Exit codes: 0 ended by a signal as above, 1 failed, 2 usage, 3 no such node or file, 4 denied, 5 disk "
+      "full or memory\n"
+      "exhausted, 7 another node daemon runs.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <iterator>
 
 #include "errors.h"
 #include "region.h"
@@ -42,15 +43,59 @@ struct Update {
   const void* compare = nullptr;
   void* result = nullptr;
   std::size_t count = 1;
+  int given_op = 0, given_type = 0;  // as the program gave them
 };
+
+constexpr const char* kOps[] = {"MSA_NAM_REPLACE", "MSA_NAM_NO_OP",  "MSA_NAM_SUM",         "MSA_NAM_PROD",
+                                "MSA_NAM_MIN",     "MSA_NAM_MAX",    "MSA_NAM_LAND",        "MSA_NAM_LOR",
+                                "MSA_NAM_LXOR",    "MSA_NAM_BAND",   "MSA_NAM_BOR",         "MSA_NAM_BXOR",
+                                "MSA_NAM_MINLOC",  "MSA_NAM_MAXLOC", "msa_nam_compare_swap"};
+static_assert(std::size(kOps) == static_cast<std::size_t>(AtomicOp::kCompareSwap) + 1);
+constexpr const char* kTypes[] = {"MSA_NAM_INT8",
+                                  "MSA_NAM_UINT8",
+                                  "MSA_NAM_INT16",
+                                  "MSA_NAM_UINT16",
+                                  "MSA_NAM_INT32",
+                                  "MSA_NAM_UINT32",
+                                  "MSA_NAM_INT64",
+                                  "MSA_NAM_UINT64",
+                                  "MSA_NAM_FLOAT",
+                                  "MSA_NAM_DOUBLE",
+                                  "MSA_NAM_LONG_DOUBLE",
+                                  "MSA_NAM_FLOAT_COMPLEX",
+                                  "MSA_NAM_DOUBLE_COMPLEX",
+                                  "MSA_NAM_LONG_DOUBLE_COMPLEX",
+                                  "MSA_NAM_FLOAT_INT",
+                                  "MSA_NAM_DOUBLE_INT",
+                                  "MSA_NAM_LONG_INT",
+                                  "MSA_NAM_TWO_INT",
+                                  "MSA_NAM_SHORT_INT",
+                                  "MSA_NAM_LONG_DOUBLE_INT",
+                                  "MSA_NAM_BYTE"};
+static_assert(std::size(kTypes) == static_cast<std::size_t>(ElementType::kByte) + 1);
+
+// What stands for a value that C programs may not give: it goes with nothing.
+constexpr auto kUnknownOp = static_cast<AtomicOp>(0xff);
+constexpr auto kUnknownType = static_cast<ElementType>(0xff);
+
+Status WhyNot(const Update& update) {
+  if (update.op == kUnknownOp)
+    return Error(Code::kInvalidArgument, "operation {} does not exist; expected {} ({}) to {} ({})",
+                 update.given_op, kOps[MSA_NAM_REPLACE], static_cast<int>(MSA_NAM_REPLACE),
+                 kOps[MSA_NAM_MAXLOC], static_cast<int>(MSA_NAM_MAXLOC));
+  if (update.type == kUnknownType)
+    return Error(Code::kInvalidArgument, "element type {} does not exist; expected {} ({}) to {} ({})",
+                 update.given_type, kTypes[MSA_NAM_INT8], static_cast<int>(MSA_NAM_INT8),
+                 kTypes[MSA_NAM_BYTE], static_cast<int>(MSA_NAM_BYTE));
+  return Error(Code::kInvalidArgument,
+               "operation {} does not go with element type {}; see the table of MPI 4.0, 6.9.2",
+               kOps[static_cast<int>(update.op)], kTypes[static_cast<int>(update.type)]);
+}
 
 Status Check(const msa_nam_region* region, const Update& update) {
   if (region == nullptr) return Status(Code::kInvalidArgument, "region is a null pointer");
   const std::size_t bytes = ElementBytes(update.type);
-  if (!IsValid(update.op, update.type))
-    return Error(Code::kInvalidArgument,
-                 "operation {} does not go with element type {}; see the table of MPI 4.0, 6.9.2",
-                 static_cast<int>(update.op), static_cast<int>(update.type));
+  if (!IsValid(update.op, update.type)) return WhyNot(update);
   // More than any segment has, instead of a product that has overflowed.
   const std::uint64_t all =
       update.count > ~std::uint64_t{0} / bytes ? ~std::uint64_t{0} : update.count * bytes;
@@ -130,13 +175,11 @@ int Do(const char* what, msa_nam_region_t region, const Update& update) noexcept
 }
 
 AtomicOp OpOf(msa_nam_op op) {
-  // What C programs may not name here.
-  return op >= MSA_NAM_REPLACE && op <= MSA_NAM_MAXLOC ? static_cast<AtomicOp>(op)
-                                                       : static_cast<AtomicOp>(0xff);
+  // kCompareSwap is none of theirs.
+  return op >= MSA_NAM_REPLACE && op <= MSA_NAM_MAXLOC ? static_cast<AtomicOp>(op) : kUnknownOp;
 }
 ElementType TypeOf(msa_nam_type type) {
-  return type >= MSA_NAM_INT8 && type <= MSA_NAM_BYTE ? static_cast<ElementType>(type)
-                                                      : static_cast<ElementType>(0xff);
+  return type >= MSA_NAM_INT8 && type <= MSA_NAM_BYTE ? static_cast<ElementType>(type) : kUnknownType;
 }
 
 }  // namespace
@@ -148,19 +191,19 @@ size_t msa_nam_type_bytes(enum msa_nam_type type) { return ElementBytes(TypeOf(t
 int msa_nam_accumulate(msa_nam_region_t region, uint32_t segment, uint64_t offset, enum msa_nam_op op,
                        enum msa_nam_type type, const void* operand, size_t count) {
   return Do("msa_nam_accumulate", region,
-            {segment, offset, OpOf(op), TypeOf(type), operand, nullptr, nullptr, count});
+            {segment, offset, OpOf(op), TypeOf(type), operand, nullptr, nullptr, count, op, type});
 }
 int msa_nam_get_accumulate(msa_nam_region_t region, uint32_t segment, uint64_t offset, enum msa_nam_op op,
                            enum msa_nam_type type, const void* operand, void* result, size_t count) {
   if (result == nullptr && count != 0)
     return Finish("msa_nam_get_accumulate", Status(Code::kInvalidArgument, "result is a null pointer"));
   return Do("msa_nam_get_accumulate", region,
-            {segment, offset, OpOf(op), TypeOf(type), operand, nullptr, result, count});
+            {segment, offset, OpOf(op), TypeOf(type), operand, nullptr, result, count, op, type});
 }
 int msa_nam_compare_swap(msa_nam_region_t region, uint32_t segment, uint64_t offset, enum msa_nam_type type,
                          const void* compare, const void* operand, void* result) {
   return Do("msa_nam_compare_swap", region,
-            {segment, offset, AtomicOp::kCompareSwap, TypeOf(type), operand, compare, result, 1});
+            {segment, offset, AtomicOp::kCompareSwap, TypeOf(type), operand, compare, result, 1, 0, type});
 }
 int msa_nam_fetch_add(msa_nam_region_t region, uint32_t segment, uint64_t offset, int64_t operand,
                       int64_t* result) {

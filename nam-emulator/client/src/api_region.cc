@@ -1,5 +1,7 @@
 // msa_nam.h: regions, handles, locks.
 
+#include <msa_nam_direct.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -214,6 +216,21 @@ Status StatSegment(msa_nam_region_t region, std::uint32_t index, struct msa_nam_
   return Status::Ok();
 }
 
+// What a C program loads as a pointer.
+void* const* CellOf(const std::atomic<std::byte*>& base) {
+  static_assert(sizeof base == sizeof(void*) && std::atomic<std::byte*>::is_always_lock_free);
+  return reinterpret_cast<void* const*>(&base);
+}
+
+Status Direct(msa_nam_region_t region, std::uint32_t index, struct msa_nam_direct* direct) {
+  if (region == nullptr) return Null("region");
+  if (direct == nullptr) return Null("direct");
+  MSA_RETURN_IF_ERROR(region->CheckSegment(index));
+  const Segment& segment = region->segments[index];
+  *direct = {CellOf(segment.put_base), CellOf(segment.get_base), segment.bytes};
+  return Status::Ok();
+}
+
 enum class Waits : std::uint8_t { kNo, kYes };
 
 int LockSegment(const char* what, msa_nam_region_t region, std::uint32_t index, msa_nam_lock_mode mode,
@@ -227,6 +244,29 @@ int LockSegment(const char* what, msa_nam_region_t region, std::uint32_t index, 
   if (taken.code() == Code::kDeadlineExceeded && waits == Waits::kNo)
     return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
   return Finish(what, taken);
+}
+
+// A segment whose lock words are mapped and not stale. Null: not this way.
+const Segment* WithWords(msa_nam_region_t region, std::uint32_t index) {
+  if (region == nullptr || index >= region->segment_count) return nullptr;
+  const Segment* segment = &region->segments[index];
+  return segment->put_base.load(std::memory_order_acquire) != nullptr ? segment : nullptr;
+}
+
+// Where nothing is in the way, a lock is a few atomic instructions: no clock is read.
+bool LockAtOnce(msa_nam_region_t region, std::uint32_t index, msa_nam_lock_mode mode) {
+  const Segment* segment = WithWords(region, index);
+  if (segment == nullptr || (mode != MSA_NAM_SHARED && mode != MSA_NAM_EXCLUSIVE)) return false;
+  const Extent& extent = *segment->extent;
+  return extent.gate(segment->slot)
+      .TryAcquire(region, static_cast<LockMode>(mode), extent.words(segment->slot));
+}
+
+// Transfers to what is mapped are complete when their call returns: there is nothing to flush.
+bool UnlockAtOnce(msa_nam_region_t region, std::uint32_t index) {
+  const Segment* segment = WithWords(region, index);
+  return segment != nullptr &&
+         segment->extent->gate(segment->slot).TryRelease(segment->extent->words(segment->slot));
 }
 
 }  // namespace
@@ -275,14 +315,23 @@ int msa_nam_stat(msa_nam_region_t region, struct msa_nam_stat* stat) {
 int msa_nam_segment_stat(msa_nam_region_t region, uint32_t segment, struct msa_nam_segment_stat* stat) {
   return Finish("msa_nam_segment_stat", Guarded([&] { return StatSegment(region, segment, stat); }));
 }
+int msa_nam_direct(msa_nam_region_t region, uint32_t segment, struct msa_nam_direct* direct) {
+  return Finish("msa_nam_direct", Guarded([&] { return Direct(region, segment, direct); }));
+}
 
 int msa_nam_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode) {
+  if (LockAtOnce(region, segment, mode)) [[likely]]
+    return MSA_NAM_OK;
   return LockSegment("msa_nam_lock", region, segment, mode, Waits::kYes);
 }
 int msa_nam_try_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode) {
+  if (LockAtOnce(region, segment, mode)) [[likely]]
+    return MSA_NAM_OK;
   return LockSegment("msa_nam_try_lock", region, segment, mode, Waits::kNo);
 }
 int msa_nam_unlock(msa_nam_region_t region, uint32_t segment) {
+  if (UnlockAtOnce(region, segment)) [[likely]]
+    return MSA_NAM_OK;
   if (region == nullptr) return Finish("msa_nam_unlock", Null("region"));
   return Finish("msa_nam_unlock", Guarded([&] { return region->Unlock(segment); }));
 }

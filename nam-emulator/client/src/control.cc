@@ -20,6 +20,11 @@ namespace {
 
 // A daemon that is restarted answers again within a second or two; a system without one never does.
 constexpr auto kPatience = std::chrono::seconds(5);
+// Most namds that are started again answer within a tenth of a second, and almost all within a second: they
+// are looked for often until then.
+constexpr auto kSoon = std::chrono::seconds(1);
+constexpr auto kSoonPause = Millis(20);
+constexpr auto kLongestPause = Millis(200);
 // Relays do not repeat what was lost with a daemon on the way.
 constexpr auto kRepeat = std::chrono::seconds(1);
 
@@ -126,6 +131,11 @@ Result<std::vector<std::string>> FindNamdSockets(const Surroundings& surrounding
 
 Control::Control() : client_(RandomBits()) {}
 
+Control::Connection Control::Present() {
+  const MutexLock lock(mu_);
+  return {socket_ ? socket_->fd() : -1, connections_};
+}
+
 Control& Control::Get() {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, [] { pthread_atfork(&LockSocketsForFork, &UnlockSocketsAfterFork, &InChild); });
@@ -224,9 +234,10 @@ Result<wire::Frame> Control::Once(std::uint16_t type, const std::string& payload
 
 Result<wire::Frame> Control::Exchange(std::uint16_t type, const std::string& payload, std::uint16_t reply,
                                       SteadyTime deadline) {
-  const SteadyTime patience = std::min(deadline, SteadyNow() + kPatience);
+  const SteadyTime begin = SteadyNow();
+  const SteadyTime patience = std::min(deadline, begin + kPatience);
   bool repeated = false;
-  for (auto pause = Millis(10);; pause = std::min(pause * 2, Millis(200)), repeated = true) {
+  for (auto pause = Millis(5);; repeated = true) {
     const SteadyTime until = std::min(deadline, SteadyNow() + kRepeat);
     Result<wire::Frame> answer = Once(type, payload, until);
     Status failed = answer.status();
@@ -250,6 +261,7 @@ Result<wire::Frame> Control::Exchange(std::uint16_t type, const std::string& pay
       return failed;
     }
     if (away) std::this_thread::sleep_for(std::min<SteadyTime::duration>(pause, patience - now));
+    pause = std::min(pause * 2, now - begin < kSoon ? kSoonPause : kLongestPause);
   }
 }
 

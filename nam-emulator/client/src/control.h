@@ -35,6 +35,14 @@ class Control {
 
   NamClientId client() const { return client_; }
 
+  // The connection that is open: by it, outside a job, leases are held. Its descriptor, -1: none is open; and
+  // its number, which no later one has.
+  struct Connection {
+    int fd = -1;
+    std::uint64_t number = 0;
+  };
+  Connection Present();
+
   // Repeats until the deadline what was not answered; so `request` must be harmless to repeat. kUnavailable:
   // nobody could be asked, or the answer was so for kPatience.
   template <class Reply, class Request>

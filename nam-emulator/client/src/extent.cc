@@ -1,5 +1,6 @@
 #include "extent.h"
 
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -59,7 +60,7 @@ Result<std::shared_ptr<Extent>> Extent::Attach(std::shared_ptr<Lease> lease, std
     // These do not change with the way.
     if (local.code() == Code::kDataLoss || local.code() == Code::kFailedPrecondition) return local;
   }
-  const Status fabric = extent->AttachFabric(deadline);
+  const Status fabric = extent->AttachFabricFirst(deadline);
   if (fabric.ok()) return extent;
   if (transport == Transport::kFabric) return fabric;
   return Status(fabric.code(),
@@ -175,11 +176,31 @@ Status Extent::CheckSameFile(int file) const {
                lease_->terms().name);
 }
 
+int Extent::SocketIfUp() const {
+  const MutexLock lock(mu_);
+  pollfd one{socket_ ? socket_->fd() : -1, 0, 0};
+  return one.fd >= 0 && poll(&one, 1, 0) == 0 ? one.fd : -1;
+}
+
+bool Extent::IsHeld(std::vector<int>& fds) const {
+  int lease = -1;
+  if (lease_->EndsWithItsConnection() && lease_->IsOrphan(lease)) return false;
+  const int own = SocketIfUp();
+  if (mapped() && own < 0) return false;
+  for (const int fd : {lease, own})
+    if (fd >= 0) fds.push_back(fd);
+  return true;
+}
+
 Status Extent::AttachAgain(SteadyTime deadline) {
-  // Outside a job a lease is held by a connection to a namd, which may have gone with it: taken over, or it
-  // ends.
-  const bool may_be_orphan = lease_->origin() == Lease::Origin::kController && lease_->terms().job.value == 0;
-  if (may_be_orphan) MSA_RETURN_IF_ERROR(lease_->Refresh(deadline));
+  // It is held by a connection to a namd, which may have gone with it: taken over, or it ends.
+  if (lease_->EndsWithItsConnection()) MSA_RETURN_IF_ERROR(lease_->Refresh(deadline));
+  if (stale()) {  // closed meanwhile: nobody else would end what was opened anew
+    (void)lease_->End(deadline).ok();
+    return WhyStale();
+  }
+  // Who uses the fabric next finds out how that is.
+  if (!mapped() || SocketIfUp() >= 0) return Status::Ok();
   for (bool refreshed = false;; refreshed = true) {
     auto socket = FrameSocket::Connect(lease_->Place(index_).socket, deadline);
     if (!socket.ok()) return Status(Code::kUnavailable, socket.status().message());
@@ -202,11 +223,6 @@ Status Extent::AttachAgain(SteadyTime deadline) {
     attachment_ = attached->attachment;
     return Status::Ok();
   }
-}
-
-int Extent::WatchedFd() const {
-  const MutexLock lock(mu_);
-  return socket_ ? socket_->fd() : -1;
 }
 
 void Extent::MarkStale(const Status& why) {

@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "msa/base/mutex.h"
 #include "msa/nam/fabric_client.h"
@@ -65,8 +67,11 @@ class Extent : public std::enable_shared_from_this<Extent> {
   Status Repair(const Status& failed, SteadyTime deadline);
 
   // ---- for the watcher (watcher.h)
-  int WatchedFd() const;
-  // Once: kUnavailable: try later.
+  // Whether the connections that it is held by are there; then their descriptors are added to `fds`.
+  bool IsHeld(std::vector<int>& fds) const;
+  // Whether any of that may end before the handle does.
+  bool NeedsWatching() const { return mapped() || lease_->EndsWithItsConnection(); }
+  // Makes those anew that are not. Once: kUnavailable: try later.
   Status AttachAgain(SteadyTime deadline);
   void MarkStale(const Status& why);
   // Called before anybody is told that the extent is stale, by whoever has found out.
@@ -80,13 +85,17 @@ class Extent : public std::enable_shared_from_this<Extent> {
     FabricPeer::Key key;
     std::uint64_t attachment = 0;
     std::uint64_t number = 0;  // grows with each one
+    LeaseId lease;             // it was attached under
   };
 
   Extent(std::shared_ptr<Lease> lease, std::uint32_t index);
+  int SocketIfUp() const;  // of a mapped one; -1: its connection has ended
   wire::NamAttach Request(bool map) const;
   Result<wire::NamAttached> AskSocket(FrameSocket& socket, bool map, SteadyTime deadline);
   Status AttachLocal(SteadyTime deadline);
   Status AttachFabric(SteadyTime deadline);
+  // Waits for a fabric that is being started, and a moment for a namd that is.
+  Status AttachFabricFirst(SteadyTime deadline);
   Status Map(const wire::NamAttached& attached, UniqueFd file);
   Status CheckHeader(const wire::NamAttached& attached, const ExtentHeader& header) const;
   Status CheckSameFile(int file) const;
@@ -121,6 +130,7 @@ class Extent : public std::enable_shared_from_this<Extent> {
   std::uint64_t attachment_ MSA_GUARDED_BY(mu_) = 0;
   std::uint64_t next_id_ MSA_GUARDED_BY(mu_) = 0;
   FabricEnd fabric_ MSA_GUARDED_BY(mu_);
+  std::set<std::uint32_t> locked_ MSA_GUARDED_BY(mu_);  // slots whose lock namd has given to this handle
   // Held while attaching over the fabric; before mu_.
   Mutex attaching_;
   Mutex asking_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "msa/base/nam_fabric.h"
+
 #include "errors.h"
 #include "extent.h"
 #include "fabric_library.h"
@@ -10,6 +12,8 @@
 namespace msa::nam {
 namespace {
 
+// Of a first attachment to a namd that does not answer: one that is restarted does within a second or two.
+constexpr auto kPatience = Millis(5000);
 constexpr auto kAttempt = Millis(1000);
 constexpr auto kRefreshAttempt = Millis(500);
 
@@ -53,13 +57,21 @@ bool IsRepairable(Code code) {
 
 Status Extent::AttachFabric(SteadyTime deadline) {
   const wire::NamExtentPlace place = lease_->Place(index_);
+  if (place.fabric_provider == wire::kNamFabricStarting)
+    return Error(Code::kUnavailable, "NAM node {} is starting its fabric; try again, or see its log",
+                 place.node);
   if (place.fabric_provider.empty() || place.fabric_address.empty())
     return Error(Code::kUnavailable,
                  "NAM node {} serves no fabric; start its msa-namd with one, or use MSA_NAM_TRANSPORT=local",
                  place.node);
   MSA_ASSIGN_OR_RETURN(FabricClient * client, OpenFabric(place.fabric_provider));
   MSA_ASSIGN_OR_RETURN(auto peer, ConnectFabric(place.fabric_provider, place.fabric_address));
-  wire::NamAttach request = Request(false);
+  LeaseId lease;
+  wire::NamAttach request;
+  do {
+    lease = lease_->id();
+    request = Request(false);
+  } while (lease != lease_->id());
   request.fabric_address = client->address();
   MSA_ASSIGN_OR_RETURN(
       const wire::Frame frame,
@@ -67,14 +79,37 @@ Status Extent::AttachFabric(SteadyTime deadline) {
   MSA_ASSIGN_OR_RETURN(const wire::NamAttached attached, wire::Decode<wire::NamAttached>(frame.payload));
   writable_ = Has(lease_->terms().rights, NamRights::kWrite);
   const MutexLock lock(mu_);
-  if (fabric_.number != 0 && owner_.load() != attached.owner)
+  // With another lease the number may be the old one by chance.
+  if (fabric_.number != 0 &&
+      (owner_.load() != attached.owner || (fabric_.lease != lease && !locked_.empty())))
     return Error(Code::kFailedPrecondition,
                  "locks of region '{}' are lost: NAM node {} has forgotten this process; open it again",
                  lease_->terms().name, place.node);
   owner_.store(attached.owner);
-  fabric_ = {
-      std::move(peer), {attached.fabric_key, attached.fabric_base}, attached.attachment, fabric_.number + 1};
+  fabric_ = {std::move(peer),
+             {attached.fabric_key, attached.fabric_base},
+             attached.attachment,
+             fabric_.number + 1,
+             lease};
   return Status::Ok();
+}
+
+Status Extent::AttachFabricFirst(SteadyTime deadline) {
+  const SteadyTime patience = std::min(deadline, SteadyNow() + kPatience);
+  Pauses pauses(deadline);
+  for (;;) {
+    const Status attached = AttachFabric(deadline);
+    if (attached.code() != Code::kUnavailable) return attached;
+    const std::string provider = lease_->Place(index_).fabric_provider;
+    const bool starting = provider == wire::kNamFabricStarting;
+    // What this process or the namd does not have will not come.
+    const bool can_come = starting || (!provider.empty() && OpenFabric(provider).ok());
+    if (!can_come || (!starting && SteadyNow() >= patience) || !pauses.Next()) return attached;
+    const Status refreshed = lease_->Refresh(std::min(deadline, SteadyNow() + kRefreshAttempt));
+    if (refreshed.code() == Code::kFailedPrecondition) return refreshed;
+    // A lease that somebody else asked for says the same for ever: he may ask for another one.
+    if (!refreshed.ok() && lease_->origin() != Lease::Origin::kController) return attached;
+  }
 }
 
 Result<Extent::FabricEnd> Extent::End(SteadyTime deadline) {
@@ -168,6 +203,11 @@ Result<bool> Extent::AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadl
                          wire::NamLocked::kType);
     if (frame.ok()) {
       MSA_ASSIGN_OR_RETURN(const wire::NamLocked locked, wire::Decode<wire::NamLocked>(frame->payload));
+      const MutexLock lock(mu_);
+      if (mode == LockMode::kNone)
+        locked_.erase(slot);
+      else if (locked.taken)
+        locked_.insert(slot);
       return locked.taken;
     }
     const Status failed = frame.status();

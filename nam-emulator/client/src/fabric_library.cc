@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 #include <msa_nam.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <map>
 #include <utility>
 
@@ -23,6 +25,35 @@ Fabric& TheFabric() {
   static auto* const fabric = new Fabric;
   return *fabric;
 }
+
+// What happens on signals is the program's. Libraries that libfabric loads may install handlers of their own
+// (libinfinipath of provider psm: exit(1) on INT, TERM, HUP, SEGV and others); what they changed is undone.
+// Until then this thread takes no signals, nor do threads that they start.
+class SignalKeeper {
+ public:
+  SignalKeeper() {
+    sigset_t most;
+    sigfillset(&most);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP}) sigdelset(&most, fault);
+    pthread_sigmask(SIG_BLOCK, &most, &mask_);
+    for (int i = 1; i < NSIG; ++i) known_[i] = sigaction(i, nullptr, &before_[i]) == 0;
+  }
+  ~SignalKeeper() {
+    for (int i = 1; i < NSIG; ++i) {
+      struct sigaction now {};
+      if (known_[i] && sigaction(i, nullptr, &now) == 0 && now.sa_handler != before_[i].sa_handler)
+        sigaction(i, &before_[i], nullptr);
+    }
+    pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
+  }
+  SignalKeeper(const SignalKeeper&) = delete;
+  SignalKeeper& operator=(const SignalKeeper&) = delete;
+
+ private:
+  std::array<struct sigaction, NSIG> before_{};
+  std::array<bool, NSIG> known_{};
+  sigset_t mask_{};
+};
 
 std::string LibraryPath() {
   Dl_info info{};
@@ -52,6 +83,7 @@ Result<FabricClient*> OpenFabric(const std::string& provider) {
   const MutexLock lock(fabric.mu);
   FabricClient*& client = fabric.clients[{getpid(), provider}];
   if (client != nullptr) return client;
+  const SignalKeeper keeper;  // open asks libfabric for its providers: all of them are loaded then
   MSA_ASSIGN_OR_RETURN(const FabricOpen open, Load());
   Status failed;
   client = open(kFabricAbi, provider.c_str(), &failed);

@@ -72,6 +72,34 @@ bool Gate::TryEnter(const LockWords& words, Access& access) {
   }
 }
 
+bool Gate::TryAcquire(const void* handle, LockMode mode, const LockWords& words) noexcept {
+  std::uint32_t state = 0;
+  if (!state_.compare_exchange_strong(state, kSettling, std::memory_order_acquire)) return false;
+  bool taken = false;
+  if (mode == LockMode::kShared) {
+    taken = TryLock(*words.lock, mode, words.owner, kMaxOwners);
+  } else if (ClaimExclusive(*words.lock, words.owner)) {
+    // The highest owner is read behind the claim: who comes later sees it.
+    taken = Drained(*words.lock, words.owner, words.highest_owner->load());
+    if (!taken) Unlock(*words.lock, mode, words.owner);
+  }
+  if (taken) handle_ = handle;
+  state_.store(!taken ? 0 : mode == LockMode::kShared ? kShared : kExclusive, std::memory_order_release);
+  return taken;
+}
+
+bool Gate::TryRelease(const LockWords& words) noexcept {
+  std::uint32_t state = state_.load(std::memory_order_relaxed);
+  // No updates under way, and one of the two locks.
+  if (state != kShared && state != kExclusive) return false;
+  const LockMode mode = state == kShared ? LockMode::kShared : LockMode::kExclusive;
+  if (!state_.compare_exchange_strong(state, kSettling)) return false;
+  Unlock(*words.lock, mode, words.owner);
+  handle_ = nullptr;
+  state_.store(0, std::memory_order_release);
+  return true;
+}
+
 Result<Access> Gate::EnterSlowly(const LockWords& words, Millis timeout) {
   Access access = Access::kConcurrent;
   if (TryEnter(words, access)) return access;

@@ -48,6 +48,10 @@ class Gate {
     LeaveSlowly(words);
   }
 
+  // ---- the user's lock, where nothing is in the way. False: nothing has changed; see Acquire and Release.
+  bool TryAcquire(const void* handle, LockMode mode, const LockWords& words) noexcept;
+  bool TryRelease(const LockWords& words) noexcept;
+
   // ---- the user's lock. `handle` is who will free it.
   // `take`(first): takes it in the segment, false: another process is in the way. `give_up`: when it is not
   // waited for any longer.

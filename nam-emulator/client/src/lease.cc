@@ -1,5 +1,7 @@
 #include "lease.h"
 
+#include <poll.h>
+
 namespace msa::nam {
 namespace {
 
@@ -26,7 +28,7 @@ Result<wire::NamLease> Unpack(const std::string& blob) {
 }  // namespace
 
 Lease::Lease(std::string blob, wire::NamLease terms, Origin origin)
-    : origin_(origin), terms_(std::move(terms)) {
+    : origin_(origin), terms_(std::move(terms)), connection_(Control::Get().Present().number) {
   texts_.push_back({std::move(blob), terms_});
 }
 
@@ -64,8 +66,17 @@ Status Lease::Adopt(const std::string& blob) {
   return Status::Ok();
 }
 
+bool Lease::IsOrphan(int& fd) const {
+  const Control::Connection present = Control::Get().Present();
+  fd = present.fd;
+  pollfd one{fd, 0, 0};
+  return fd < 0 || present.number != connection_.load() || poll(&one, 1, 0) != 0;
+}
+
 Status Lease::Refresh(SteadyTime deadline) {
   Control& control = Control::Get();
+  // If it breaks meanwhile, the answer came by a later one, and it is refreshed once more.
+  const std::uint64_t connection = control.Present().number;
   auto granted = control.Ask<wire::NamGranted>(wire::NamRefresh{.lease = id()}, deadline);
   const Code code = granted.status().code();
   if (code == Code::kNotFound || code == Code::kPermissionDenied || code == Code::kFailedPrecondition) {
@@ -76,7 +87,9 @@ Status Lease::Refresh(SteadyTime deadline) {
       return Error(Code::kFailedPrecondition, "region '{}' was removed", terms_.name);
   }
   if (!granted.ok()) return granted.status().WithContext(fmt::format("region '{}'", terms_.name));
-  return Adopt(granted->blob);
+  MSA_RETURN_IF_ERROR(Adopt(granted->blob));
+  connection_.store(connection);
+  return Status::Ok();
 }
 
 Status Lease::End(SteadyTime deadline) {

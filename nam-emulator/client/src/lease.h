@@ -2,6 +2,7 @@
 // A lease as its handle and the handle's extents share it: what it says does not change, its signed text and
 // the addresses in it do after a restart.
 
+#include <atomic>
 #include <list>
 #include <memory>
 #include <string>
@@ -30,6 +31,10 @@ class Lease {
   // Asks for the present addresses; opens the region anew if the lease has ended with a restart.
   // kFailedPrecondition: the region is of another generation, or gone. kUnavailable, kDeadlineExceeded.
   Status Refresh(SteadyTime deadline);
+  // Outside a job the lease of a process ends with its connection, unless it is refreshed by the next one.
+  bool EndsWithItsConnection() const { return origin_ == Origin::kController && terms_.job.value == 0; }
+  // Whether that connection is gone. *fd: of the one it is held by, to be watched.
+  bool IsOrphan(int& fd) const;
   // Ends it at the controller.
   Status End(SteadyTime deadline);
 
@@ -45,6 +50,7 @@ class Lease {
   const wire::NamLease terms_;
   mutable Mutex mu_;
   std::list<Text> texts_ MSA_GUARDED_BY(mu_);  // the last one counts
+  std::atomic<std::uint64_t> connection_;      // it was granted or refreshed by
 };
 
 }  // namespace msa::nam

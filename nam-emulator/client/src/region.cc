@@ -68,7 +68,7 @@ Result<std::unique_ptr<msa_nam_region>> msa_nam_region::Open(std::shared_ptr<msa
   auto region = std::make_unique<msa_nam_region>(std::move(lease), std::move(extents));
   region->timeout_ms = static_cast<std::uint32_t>(msa::nam::DefaultTimeout().count());
   for (const auto& extent : region->extents) {
-    if (!extent->mapped()) continue;
+    if (!extent->NeedsWatching()) continue;
     extent->OnStale([raw = region.get(), which = extent.get()] {
       for (std::uint32_t i = 0; i < raw->segment_count; ++i) {
         if (raw->segments[i].extent != which) continue;

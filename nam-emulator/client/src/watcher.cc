@@ -61,7 +61,7 @@ class Watcher {
     }
   }
 
-  // Attaches those again whose connection has ended; the others' descriptors. `timeout` in milliseconds.
+  // Attaches those again one of whose connections has ended; the others' descriptors. `timeout` in ms.
   std::vector<int> Attend(int& timeout) {
     std::vector<Watched> watched;
     {
@@ -73,12 +73,7 @@ class Watcher {
     for (Watched& w : watched) {
       const std::shared_ptr<Extent> extent = w.extent.lock();
       if (!extent || extent->stale()) continue;
-      const int fd = extent->WatchedFd();
-      pollfd one{fd, 0, 0};
-      if (fd >= 0 && poll(&one, 1, 0) == 0) {
-        fds.push_back(fd);
-        continue;
-      }
+      if (extent->IsHeld(fds)) continue;
       Retry(*extent, w);
       const auto left = std::chrono::ceil<Millis>(w.retry - SteadyNow()).count();
       const int soon = static_cast<int>(std::clamp<long>(left, 1, kLongestPause.count()));

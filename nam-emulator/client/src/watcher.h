@@ -1,6 +1,7 @@
 #pragma once
-// Sees to it that a mapped extent is attached again when its namd was restarted, whether the program calls
-// the library or computes: else namd would not hear of its death, and its locks would stay.
+// Sees to it that an extent is attached again when its namd was restarted, and that its lease is held by the
+// connection of now, whether the program calls the library or computes: else namd would not hear of its
+// death, and its locks would stay, or would be given to others while it lives.
 
 #include <memory>
 

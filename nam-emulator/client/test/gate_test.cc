@@ -77,6 +77,36 @@ TEST_F(GateTest, OneLockAtATimeAndOnlyWhatIsHeldIsFreed) {
   EXPECT_TRUE(NobodyShares());
 }
 
+TEST_F(GateTest, WhereNothingIsInTheWayALockIsTakenAtOnceElseNothingChanges) {
+  Gate gate;
+  ASSERT_TRUE(gate.TryAcquire(this, LockMode::kExclusive, Words(3)));
+  EXPECT_TRUE(gate.IsHeldBy(this));
+  EXPECT_EQ(gate.mode(), LockMode::kExclusive);
+  EXPECT_EQ(lock_.exclusive.load(), 3u);
+  EXPECT_FALSE(gate.TryAcquire(this, LockMode::kShared, Words(3))) << "one lock at a time";
+  ASSERT_TRUE(gate.Enter(Words(3), Millis(0)).ok());
+  EXPECT_FALSE(gate.TryRelease(Words(3))) << "an update is under way";
+  gate.Leave(Words(3));
+  EXPECT_TRUE(gate.TryRelease(Words(3)));
+  EXPECT_FALSE(gate.TryRelease(Words(3)));
+  EXPECT_FALSE(gate.IsHeldBy(this));
+  EXPECT_EQ(lock_.exclusive.load(), 0u);
+
+  ASSERT_TRUE(TryLock(lock_, LockMode::kShared, 9, kMaxOwners));
+  EXPECT_FALSE(gate.TryAcquire(this, LockMode::kExclusive, Words(3))) << "owner 9 reads";
+  EXPECT_EQ(lock_.exclusive.load(), 0u) << "no claim stays behind";
+  ASSERT_TRUE(gate.TryAcquire(this, LockMode::kShared, Words(3)));
+  EXPECT_EQ(lock_.shared[0].load(), 4u | 256u);
+  EXPECT_TRUE(gate.TryRelease(Words(3)));
+  EXPECT_EQ(lock_.shared[0].load(), 256u);
+
+  Unlock(lock_, LockMode::kShared, 9);
+  ASSERT_TRUE(TryLock(lock_, LockMode::kExclusive, 9, kMaxOwners));
+  EXPECT_FALSE(gate.TryAcquire(this, LockMode::kShared, Words(3))) << "owner 9 writes";
+  EXPECT_TRUE(NobodyShares());
+  EXPECT_EQ(gate.mode(), LockMode::kNone);
+}
+
 TEST_F(GateTest, WhoeverGivesUpLeavesNothingBehind) {
   Gate gate;
   ASSERT_TRUE(TryLock(lock_, LockMode::kShared, 2, kMaxOwners));

@@ -43,6 +43,8 @@ void Engine::PollUntil(Driver& self, const bool& finished, SteadyTime deadline) 
     if (now >= next_tick_) {
       next_tick_ = now + kTick;
       Tick(now);
+      // A link that has broken wakes nobody: who waits for it must not go to sleep now.
+      if (finished) return;
     }
     if (self.is_thread ? stop_ || asynchronous_ == 0 : now >= deadline) return;
     if (gate_.contended())
@@ -63,8 +65,6 @@ void Engine::Sleep(Driver& self, SteadyTime deadline) {
   }
   if (!port_.MaySleep()) return;
   int millis = SleepMillis();
-  // What others poll meanwhile (Nudge) may be what would have woken this one.
-  if (asynchronous_ > 0 && (millis < 0 || millis > kTick.count())) millis = static_cast<int>(kTick.count());
   if (deadline != SteadyTime::max()) {
     const auto left = std::chrono::ceil<Millis>(deadline - SteadyNow()).count();
     if (left <= 0) return;

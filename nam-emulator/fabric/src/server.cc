@@ -28,7 +28,6 @@ constexpr auto kSpin = microseconds(50);
 constexpr auto kWatch = microseconds(20);
 // With answers that cannot be sent yet, which no event may announce (a connection that is being made).
 constexpr int kRetryMillis = 5;
-constexpr auto kWary = std::chrono::seconds(1);
 // Between two looks for dead connections, if anything happens at all: 0.1 ms of work each.
 constexpr auto kLook = std::chrono::milliseconds(200);
 constexpr auto kPatience = seconds(5);
@@ -143,13 +142,8 @@ void Server::Sleep() {
   bool ready = false;
   for (const SteadyTime until = SteadyNow() + kWatch; !ready && SteadyNow() < until;)
     ready = poll(fds, std::size(fds), 0) > 0;
-  // Large writes of a client that polls rarely were seen to leave bytes in a socket that the wait descriptor
-  // of tcp;ofi_rxm (libfabric 1.17) stayed silent about: for a while after anything came it is looked at
-  // anyway.
-  const SteadyTime now = SteadyNow();
-  if (ready) stirred_ = now;
-  const bool look = !waiting_.empty() || !unposted_.empty() || now - stirred_ < kWary;
-  if (!ready && poll(fds, std::size(fds), look ? kRetryMillis : -1) > 0) stirred_ = SteadyNow();
+  const bool retry = !waiting_.empty() || !unposted_.empty();
+  if (!ready) poll(fds, std::size(fds), retry ? kRetryMillis : -1);
   std::uint64_t count = 0;
   (void)!read(wake_.get(), &count, sizeof count);
 }

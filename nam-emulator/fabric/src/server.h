@@ -105,7 +105,6 @@ class Server final : public FabricServer {
   std::list<Client*> order_;   // the longest silent first
   std::set<Client*> waiting_;  // with a queue
   std::size_t queued_bytes_ = 0;
-  SteadyTime stirred_{};   // when the transport last had something
   std::set<ino_t> ended_;  // connections, when it was last looked
   std::atomic<bool> stop_{false};
   std::thread thread_;

@@ -46,8 +46,14 @@ Status TestTransport(Server& server) {
 
 }  // namespace
 
-Result<std::unique_ptr<FabricServer>> FabricServer::Start(FabricServerOptions options, Handler handler) {
+void FabricServer::Prepare() {
   setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "1000", 0);  // microseconds
+  // Else libinfinipath takes SIGBUS and others for itself when it is loaded with libfabric.
+  setenv("IPATH_NO_BACKTRACE", "1", 0);
+}
+
+Result<std::unique_ptr<FabricServer>> FabricServer::Start(FabricServerOptions options, Handler handler) {
+  Prepare();
   MSA_ASSIGN_OR_RETURN(options.provider, Port::Find(options.provider));
   const auto shared = std::make_shared<const Handler>(std::move(handler));
   // Requests have types from 0x0800 on.

@@ -62,6 +62,40 @@ TEST_F(FabricRefusal, SaysThatAnOffsetOrALengthIsOutOfRange) {
   EXPECT_TRUE(Put(key, size - 8, 8).ok());
 }
 
+// FabricPeer hands on whatever key and range it is given, as a client does that leaves out the library's
+// checks.
+TEST_F(FabricRefusal, TouchesNothingForAClientThatChecksNothing) {
+  constexpr std::uint64_t kPage = 4096;
+  const SharedMemory around(3 * kPage);
+  std::memset(around.begin(), 'k', around.bytes());
+  const Result<FabricKey> given =
+      server_->Register(around.begin() + kPage, Bytes(kPage), FabricServer::Access::kReadWrite);
+  ASSERT_TRUE(given.ok()) << given.status().ToString();
+  const FabricPeer::Key key = KeyOf(*given);
+  const auto untouched = [&] {
+    return std::count(around.begin(), around.begin() + around.bytes(), 'k') ==
+           static_cast<std::ptrdiff_t>(around.bytes());
+  };
+  for (const std::uint64_t wrong : {std::uint64_t{0}, std::uint64_t{1}, key.key ^ 1, ~key.key, UINT64_MAX}) {
+    const Status put = Put({wrong, key.base}, 0, 8);
+    EXPECT_EQ(put.code(), Code::kPermissionDenied) << wrong << ": " << put.ToString();
+    EXPECT_FALSE(put.message().empty());
+    EXPECT_EQ(Get({wrong, key.base}, 0, 8).code(), Code::kPermissionDenied) << wrong;
+  }
+  // Below, above, across each end, and around the whole address space.
+  const std::uint64_t minus = 0;
+  for (const auto& [offset, bytes] :
+       std::vector<std::pair<std::uint64_t, std::uint64_t>>{{minus - kPage, kPage},
+                                                            {minus - 8, 16},
+                                                            {kPage, kPage},
+                                                            {kPage - 8, 16},
+                                                            {minus - kPage, 3 * kPage}})
+    EXPECT_EQ(Put(key, offset, bytes).code(), Code::kOutOfRange) << offset << " " << bytes;
+  EXPECT_TRUE(untouched());
+  EXPECT_TRUE(Put(key, 0, kPage).ok());
+  EXPECT_TRUE(peer_->Call(kEcho, "x", In(5s)).ok());
+}
+
 TEST_F(FabricRefusal, LetsAReaderOnlyRead) {
   const FabricPeer::Key key = Expose(*server_, memory_, FabricServer::Access::kRead);
   std::memcpy(memory_.begin(), "kept", 4);

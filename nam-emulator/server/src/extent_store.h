@@ -13,7 +13,7 @@
 namespace msa::namd {
 
 // The directory of a namd's extents: /dev/shm, hugetlbfs or a disk. What in it is not an extent's file is
-// never touched. One thread at a time.
+// never touched. One thread at a time; Fact and SetFact of different facts on any.
 class ExtentStore {
  public:
   // A directory as TakeDirectory has it, held against any other namd. Errors as of TakeDirectory;

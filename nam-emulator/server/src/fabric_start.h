@@ -18,7 +18,8 @@ struct FabricChoice {
 using FabricStarter = std::function<Result<std::unique_ptr<nam::FabricServer>>(nam::FabricServerOptions)>;
 
 // The fabric by choice; null: none is wanted, or none is there and none was named. The port of the last time
-// is remembered in the backing directory and tried first: clients find a restarted namd where it was.
+// is remembered in the backing directory and tried first: clients find a restarted namd where it was. Any
+// thread; the store may be in use.
 Result<std::unique_ptr<nam::FabricServer>> StartFabric(const FabricChoice& choice, const ExtentStore& store,
                                                        const FabricStarter& start);
 

@@ -1,4 +1,5 @@
 // msa-namd: reads options, wires the parts, runs the loop.
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include <fmt/format.h>
@@ -18,10 +20,13 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "msa/adapters/config/nam_backing.h"
 #include "msa/adapters/config/topology_file.h"
 #include "msa/adapters/process/files.h"
 #include "msa/adapters/process/lock_file.h"
 #include "msa/adapters/process/standard_descriptors.h"
+#include "msa/adapters/process/worker.h"
+#include "msa/base/exit_code.h"
 
 #include "fabric_start.h"
 #include "nam_daemon.h"
@@ -30,27 +35,27 @@
 namespace msa::namd {
 namespace {
 
-int ExitCode(const Status& status) {
-  switch (status.code()) {
-    case Code::kInvalidArgument:
-      return 2;
-    case Code::kNotFound:
-      return 3;
-    case Code::kPermissionDenied:
-      return 4;
-    case Code::kAlreadyExists:
-      return 7;
-    default:
-      return 1;
-  }
-}
-
 void StartLog(const Options& options) {
   auto logger = spdlog::stderr_logger_mt("namd");
   logger->set_pattern(fmt::format("%Y-%m-%dT%H:%M:%S.%eZ %l namd {} [%P] %v", options.name),
                       spdlog::pattern_time_type::utc);
   logger->set_level(spdlog::level::from_str(options.log_level));
   spdlog::set_default_logger(std::move(logger));
+}
+
+// libfabric brings libinfinipath, which installs handlers when it is loaded: a fault would end in exit(1),
+// that waits for the fabric's threads, instead of killing this process.
+void DropForeignHandlers() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    Dl_info owner{};
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_DFL ||
+        action.sa_handler == SIG_IGN)
+      continue;
+    if (::dladdr(reinterpret_cast<void*>(action.sa_handler), &owner) != 0 && owner.dli_fname != nullptr &&
+        std::strstr(owner.dli_fname, "libinfinipath") != nullptr)
+      ::signal(signal, SIG_DFL);
+  }
 }
 
 // Blocked before any thread exists, so that all of them leave these to the loop. SIGXFSZ: a file size limit
@@ -132,7 +137,7 @@ Status WatchSignals(EventLoop& loop, int fd) {
   });
 }
 
-// Between the fabric, which is started while the process has one thread, and the service, which comes later.
+// Between the fabric and the service, which serves it from when the daemon knows it.
 class FabricRequests {
  public:
   wire::Frame Serve(const wire::Frame& request) {
@@ -159,10 +164,57 @@ Result<std::unique_ptr<nam::FabricServer>> StartFabric(const Options& options, c
   });
 }
 
+// libfabric takes a second and more to start: this host is served meanwhile.
+class FabricBesides {
+ public:
+  FabricBesides(EventLoop& loop, NamDaemon& daemon, std::function<void(Status)> on_failed)
+      : daemon_(daemon), on_failed_(std::move(on_failed)), worker_(std::make_unique<Worker>(loop)) {}
+  // Keys first, then the thread that serves; the service last.
+  ~FabricBesides() {
+    worker_.reset();
+    daemon_.EndFabric();
+  }
+
+  void Start(const Options& options) {
+    worker_->Run([this, &options] { made_ = StartFabric(options, daemon_.store(), requests_); },
+                 [this] {
+                   if (!made_.ok()) return on_failed_(made_.status());
+                   daemon_.UseFabric(made_->get());
+                   requests_.ServeBy(daemon_.service());
+                 });
+  }
+
+ private:
+  NamDaemon& daemon_;
+  const std::function<void(Status)> on_failed_;
+  FabricRequests requests_;
+  Result<std::unique_ptr<nam::FabricServer>> made_ = std::unique_ptr<nam::FabricServer>();
+  std::unique_ptr<Worker> worker_;
+};
+
+Status Serve(const Options& options, const NodeSpec& spec, EventLoop& loop,
+             std::unique_ptr<ExtentStore> store) {
+  Status over;
+  NamDaemon daemon(loop, DaemonOptions(options, spec, over, loop), std::move(store));
+  MSA_RETURN_IF_ERROR(daemon.Load());
+  FabricBesides fabric(loop, daemon, [&over, &loop](Status why) {
+    over = std::move(why);
+    loop.Stop();
+  });
+  if (options.fabric == "none")
+    daemon.UseFabric(nullptr);
+  else
+    fabric.Start(options);
+  MSA_RETURN_IF_ERROR(daemon.Start());
+  MSA_RETURN_IF_ERROR(loop.Run());
+  return over;
+}
+
 Status Run(Options& options) {
   MSA_RETURN_IF_ERROR(CompleteOptions(options));
   MSA_ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
   RaiseDescriptorLimit();
+  nam::FabricServer::Prepare();
   MSA_ASSIGN_OR_RETURN(const SystemTopology topology, LoadTopologyFile(options.topology));
   MSA_ASSIGN_OR_RETURN(const std::size_t index, topology.SelectNode(options.name));
   const NodeSpec& spec = topology.nodes[index];
@@ -171,28 +223,21 @@ Status Run(Options& options) {
         Code::kInvalidArgument,
         "node '{}' has no network attached memory in topology file '{}'; give it a line nam = \"1G\"",
         options.name, options.topology);
+  if (options.backing.empty()) {
+    MSA_ASSIGN_OR_RETURN(const std::string backing, LoadNamBacking(options.topology));
+    options.backing = (backing.empty() ? options.dir + "/nam" : backing) + "/" + options.name;
+  }
   MSA_RETURN_IF_ERROR(PrepareDirectories(options));
   MSA_ASSIGN_OR_RETURN(
       const LockFile lock,
       LockFile::Acquire(options.lock(), fmt::format("NAM daemon {} of '{}'", options.name, options.dir)));
   ::unlink(options.socket().c_str());  // a dead one's: the lock is ours
   MSA_ASSIGN_OR_RETURN(std::unique_ptr<ExtentStore> store, ExtentStore::Open(options.backing));
-  FabricRequests requests;
-  MSA_ASSIGN_OR_RETURN(std::unique_ptr<nam::FabricServer> fabric, StartFabric(options, *store, requests));
   MSA_ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> loop, EventLoop::Create());
   MSA_RETURN_IF_ERROR(WatchSignals(*loop, signals.get()));
-  Status over;
-  NamDaemon daemon(*loop, DaemonOptions(options, spec, over, *loop), std::move(store));
-  MSA_RETURN_IF_ERROR(daemon.Load());
-  daemon.UseFabric(fabric.get());
-  requests.ServeBy(daemon.service());
-  Status status = daemon.Start();
-  if (status.ok()) status = loop->Run();
-  // Keys first, then the thread that serves; the service last.
-  daemon.UseFabric(nullptr);
-  fabric.reset();
+  const Status status = Serve(options, spec, *loop, std::move(store));
   ::unlink(options.socket().c_str());
-  return status.ok() ? over : status;
+  return status;
 }
 
 }  // namespace
@@ -200,11 +245,12 @@ Status Run(Options& options) {
 
 int main(int argc, char** argv) {
   msa::SecureStandardDescriptors();
+  msa::namd::DropForeignHandlers();
   auto parsed = msa::namd::ParseOptions(argc, argv);
   if (parsed.exit_now) return parsed.exit_code;
   msa::namd::StartLog(parsed.options);
   const msa::Status status = msa::namd::Run(parsed.options);
   if (status.ok()) return 0;
   spdlog::critical("{}", status.message());
-  return msa::namd::ExitCode(status);
+  return msa::ExitCode(status.code());
 }

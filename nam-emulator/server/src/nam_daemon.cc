@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "msa/base/fault.h"
+#include "msa/base/nam_fabric.h"
 
 #include "bus_guard.h"
 
@@ -84,7 +85,13 @@ Status NamDaemon::WatchOwner(const Service::Watched& watched) {
 
 void NamDaemon::UseFabric(nam::FabricServer* fabric) {
   fabric_ = fabric;
-  service_->SetFabric(fabric);
+  if (fabric != nullptr) service_->SetFabric(fabric);
+  link_->Send(Hello());  // nowhere without a link; then the next one tells it
+}
+
+void NamDaemon::EndFabric() {
+  service_->SetFabric(nullptr);
+  fabric_ = nullptr;
 }
 
 Status NamDaemon::Start() {
@@ -103,9 +110,11 @@ wire::NamdHello NamDaemon::Hello() const {
   hello.capacity = Bytes(std::min(wanted, allocated_ + store_->Room(missing)));
   hello.backing = store_->directory();
   hello.socket = options_.socket;
-  if (fabric_ != nullptr) {
-    hello.fabric_provider = fabric_->provider();
-    hello.fabric_address = fabric_->address();
+  if (!fabric_) {
+    hello.fabric_provider = wire::kNamFabricStarting;
+  } else if (*fabric_ != nullptr) {
+    hello.fabric_provider = (*fabric_)->provider();
+    hello.fabric_address = (*fabric_)->address();
   }
   hello.pid = static_cast<std::uint32_t>(::getpid());
   hello.connections = clients_->Connections();

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,13 +41,17 @@ class NamDaemon {
   NamDaemon(const NamDaemon&) = delete;
   NamDaemon& operator=(const NamDaemon&) = delete;
 
-  // Reads the directory. Then UseFabric, then Start.
+  // Reads the directory. Then Start.
   Status Load();
   Service& service() { return *service_; }
   ExtentStore& store() { return *store_; }
-  // nullptr: none. It stays until after the daemon.
-  void UseFabric(nam::FabricServer* fabric);
+  // Serves this host. Until UseFabric the fabric is said to be on its way.
   Status Start();
+  // Once, before Start or any time later; nullptr: there is none. The controller is told. It stays until
+  // EndFabric.
+  void UseFabric(nam::FabricServer* fabric);
+  // Its keys end; nothing of it is used any more.
+  void EndFabric();
 
  private:
   using State = wire::NamExtentState;
@@ -83,10 +88,10 @@ class NamDaemon {
   std::unique_ptr<Service> service_;
   std::unique_ptr<LocalClients> clients_;
   std::unique_ptr<Link> link_;
-  nam::FabricServer* fabric_ = nullptr;
-  bool session_ = false;         // between welcome and the link's end
-  std::uint64_t sessions_ = 0;   // so far
-  std::uint64_t allocated_ = 0;  // bytes of all files
+  std::optional<nam::FabricServer*> fabric_;  // nullopt: it is being started
+  bool session_ = false;                      // between welcome and the link's end
+  std::uint64_t sessions_ = 0;                // so far
+  std::uint64_t allocated_ = 0;               // bytes of all files
   std::set<ExtentKey> making_;
   std::set<ExtentKey> removing_;
   std::map<ExtentKey, std::vector<wire::NamExtentAllocate>> waiting_allocates_;  // for making_, removing_

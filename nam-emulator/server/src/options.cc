@@ -34,7 +34,7 @@ ParsedOptions ParseOptions(int argc, char** argv) {
   app.add_option(
       "--backing", o.backing,
       "directory of the regions' files, of this daemon alone: on a disk, in /dev/shm, or hugetlbfs "
-      "(default DIR/nam/NAME)");
+      "(default: NAME in the directory that the topology file names as 'backing', else DIR/nam/NAME)");
   app.add_option(
       "--fabric", o.fabric,
       "libfabric provider, or 'none' for access on this host only (default: the best that is there)");
@@ -47,9 +47,10 @@ ParsedOptions ParseOptions(int argc, char** argv) {
       "Signals: SIGTERM and SIGINT end the daemon; regions stay, processes that have them mapped keep their "
       "mappings, and\n"
       "the next msa-namd of this node serves them again, locks included.\n"
-      "Exit codes: 0 ended by a signal as above, 1 failed, 2 usage, 3 no such node or file, 4 denied, 7 "
-      "another "
-      "NAM daemon runs.");
+      "Exit codes: 0 ended by a signal as above, 1 failed, 2 usage, 3 no such node or file, 4 denied, 5 disk "
+      "full or memory\n"
+      "exhausted, 7 another NAM daemon runs, or the extents are another system's, 8 the fabric is not to be "
+      "had.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -61,8 +62,7 @@ ParsedOptions ParseOptions(int argc, char** argv) {
 
 Status CompleteOptions(Options& options) {
   MSA_RETURN_IF_ERROR(MakeAbsolute(options.dir));
-  if (options.backing.empty()) options.backing = options.dir + "/nam/" + options.name;
-  MSA_RETURN_IF_ERROR(MakeAbsolute(options.backing));
+  if (!options.backing.empty()) MSA_RETURN_IF_ERROR(MakeAbsolute(options.backing));
   return CheckSocketPath(options.link());
 }
 

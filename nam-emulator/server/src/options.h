@@ -11,7 +11,7 @@ struct Options {
   std::string name;
   std::string dir;
   std::string topology;
-  std::string backing;  // default: DIR/nam/<name>
+  std::string backing;  // empty: by the topology file, else DIR/nam/<name>
   std::string fabric;   // libfabric's provider, "none"; empty: the best that is there
   std::string fabric_host;
   std::uint16_t fabric_port = 0;  // 0: that of the last time, else any

@@ -131,14 +131,19 @@ std::vector<Service::Watched> Service::RestoreOwners() {
     for (const auto& [key, file] : files_) {
       if (file == nullptr) continue;
       kept.push_back(key);
+      nam::OwnerSet held;
       for (const OwnerNotes::Note& note : notes_.Read(key)) {
         if (!book_.Restore(key, note.owner).ok()) continue;
+        held.Add(note.owner.owner);
         if (note.pid == 0) continue;  // its lease tells
         if (StartOfProcess(note.pid) == note.start)
           watched.push_back({key, note.owner.owner, note.pid});
         else
           Apply(book_.OwnerProcessGone(key, note.owner.owner), later);
       }
+      // Nobody else will: what a number holds that nobody has been given, would be locked for good.
+      for (std::uint32_t slot = 0; slot < file->shape().segments; ++slot)
+        nam::FreeLocksOfOthers(file->lock(slot), held);
     }
     notes_.RemoveOthers(kept);
   }
@@ -182,12 +187,12 @@ void Service::Apply(Outcome outcome, Later& later) {
     const auto it = files_.find(end.extent);
     if (it == files_.end() || it->second == nullptr) continue;
     ExtentFile& file = *it->second;
-    if (end.what == OwnerEnd::What::kNumber) {
-      notes_.Clear(end.extent, end.owner);
-      file.owner(end.owner).client.store(0);
-    }
     for (std::uint32_t slot = 0; slot < file.shape().segments; ++slot)
       nam::FreeLocksOf(file.lock(slot), end.owner);
+    if (end.what != OwnerEnd::What::kNumber) continue;
+    // Last: as long as it is noted, a namd that is started anew knows whose locks to free.
+    file.owner(end.owner).client.store(0);
+    notes_.Clear(end.extent, end.owner);
   }
   for (const std::uint64_t key : outcome.keys)
     if (const auto it = registered_.find(key); it != registered_.end()) {

@@ -6,6 +6,9 @@
 #include <array>
 #include <cstring>
 
+#include <gmock/gmock.h>
+
+#include "msa/base/nam_fabric.h"
 #include "msa/nam/atomics.h"
 #include "msa/nam/fabric_client.h"
 
@@ -16,6 +19,7 @@ namespace {
 
 using nam::FabricPeer;
 using nam::LockMode;
+using testing::HasSubstr;
 
 SteadyTime Deadline() { return SteadyNow() + kLimit; }
 
@@ -40,6 +44,14 @@ class NamdFabric : public NamdTest {
   void StartOnFabric() {
     StartNamd({.options = {"--fabric-host", "127.0.0.1"}, .fabric = "tcp;ofi_rxm"});
     const auto hello = controller_->AwaitHello();
+    ASSERT_TRUE(hello.has_value());
+    ASSERT_EQ(hello->fabric_provider, wire::kNamFabricStarting);
+    ASSERT_EQ(hello->fabric_address, "");
+    controller_->Welcome();
+    ASSERT_NO_FATAL_FAILURE(AwaitFabric());
+  }
+  void AwaitFabric() {
+    const auto hello = controller_->Await<wire::NamdHello>();
     ASSERT_TRUE(hello.has_value());
     ASSERT_EQ(hello->fabric_provider, "tcp;ofi_rxm");
     address_ = hello->fabric_address;
@@ -99,6 +111,30 @@ TEST_F(NamdFabric, PutsGetsCountsAndLocksWithoutAMapping) {
   EXPECT_EQ(StatusOf(Ask(wire::NamDetach{attached->attachment})), Status::Ok());
   EXPECT_TRUE(
       nam::TryLock(mapping.view().lock(1), LockMode::kShared, mapped.answer.owner, mapped.answer.owner));
+}
+
+TEST_F(NamdFabric, ServesItsHostBeforeTheFabricIsThere) {
+  StartNamd({.options = {"--fabric-host", "127.0.0.1"}, .fabric = "tcp;ofi_rxm"});
+  const auto hello = controller_->AwaitHello();
+  ASSERT_TRUE(hello.has_value());
+  EXPECT_EQ(hello->fabric_provider, wire::kNamFabricStarting);
+  controller_->Welcome();
+  ASSERT_TRUE(controller_->AllocateAndCommit(kExtent, {4096, 4096}));
+  TestClient local = Client();
+  const auto mapped = local.Attach(Blob(), 8);
+  EXPECT_TRUE(mapped.file) << mapped.status.message();
+  EXPECT_EQ(mapped.answer.fabric_key, 0u);
+  // The second hello and welcome leave the session, its client and the extent as they are.
+  ASSERT_NO_FATAL_FAILURE(AwaitFabric());
+  EXPECT_TRUE(Attach(Blob(), 7).ok());
+  EXPECT_TRUE(Client().Attach(Blob(), 9).file);
+  EXPECT_TRUE(controller_->AllocateAndCommit(kOther, {4096}));
+}
+
+TEST_F(NamdFabric, EndsWithAReasonIfTheFabricThatWasNamedIsNotThere) {
+  StartNamd({.fabric = "no-such-fabric"});
+  ASSERT_TRUE(NamdEnds());
+  EXPECT_THAT(Log(), HasSubstr("fabric provider 'no-such-fabric'"));
 }
 
 TEST_F(NamdFabric, RefusesTheKeyOfARevokedLease) {

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -37,6 +38,14 @@ TEST_F(Namd, TellsInItsHelloWhatItHas) {
   EXPECT_EQ(hello->pid, static_cast<std::uint32_t>(namd_.pid));
   EXPECT_THAT(hello->extents, IsEmpty());
   EXPECT_EQ(hello->fabric_provider, "");
+}
+
+TEST_F(Namd, DiesOfAFaultAtOnceWhateverHandlersItsLibrariesBring) {
+  for (const int signal : {SIGABRT, SIGSEGV}) {
+    StartNamd();
+    const int status = StopNamd(signal);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << "wait status " << status;
+  }
 }
 
 TEST_F(Namd, MakesAZeroedFileThatIsAllocatedAndOfItsOwnerAlone) {

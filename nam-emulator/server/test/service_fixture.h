@@ -66,15 +66,25 @@ class ServiceWorld {
     (void)BusGuard::Install();
     (void)MakeDirectory(directory + "/notes");
     store = std::move(*ExtentStore::Open(directory + "/extents"));
+    MakeService();
+    auto file = store->Create(kServed, {.segments = 2, .data = Bytes(8192)});
+    service->Put(kServed, wire::NamExtentState::kCommitted, *file, (*file)->shape());
+    service->SetFabric(&fabric);
+    Welcome();
+  }
+  // As a namd that is started in the place of one that was killed.
+  void TakeUp() {
+    auto file = service->FileOf(kServed);
+    MakeService();
+    service->Put(kServed, wire::NamExtentState::kCommitted, file, file->shape());
+    (void)service->RestoreOwners();
+  }
+  void MakeService() {
     Service::Options options{"nam0", PlainHmac, directory + "/notes", [this] { return ++random; }};
     Service::Hooks hooks;
     hooks.on_removable = [this](const ExtentKey& key) { removable.push_back(key); };
     hooks.on_damaged = [this](const ExtentKey&, const std::string& reason) { damages.push_back(reason); };
     service = std::make_unique<Service>(std::move(options), std::move(hooks));
-    auto file = store->Create(kServed, {.segments = 2, .data = Bytes(8192)});
-    service->Put(kServed, wire::NamExtentState::kCommitted, *file, (*file)->shape());
-    service->SetFabric(&fabric);
-    Welcome();
   }
   ~ServiceWorld() {
     service.reset();

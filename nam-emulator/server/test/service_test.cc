@@ -120,6 +120,22 @@ TEST_F(ServiceTest, DoesNotWaitForAnElementLockThatNobodyFrees) {
             static_cast<std::uint8_t>(Code::kDeadlineExceeded));
 }
 
+TEST_F(ServiceTest, FreesLocksOfOwnersThatNobodyHoldsWhenItTakesExtentsUp) {
+  ASSERT_TRUE(world_.Attach(FromSocket(1), 1, 7).ok());
+  const auto file = world_.service->FileOf(kServed);
+  nam::SegmentLock& lock = file->lock(1);
+  // Of owners whose notes were gone before their locks were: number 1 is held.
+  lock.exclusive = 9;
+  lock.elements = 10;
+  lock.shared[0] = 0b1001;
+  lock.shared[nam::kOwnerWords - 1] = 1;
+  world_.TakeUp();
+  EXPECT_EQ(lock.exclusive, 0u);
+  EXPECT_EQ(lock.elements, 0u);
+  EXPECT_EQ(lock.shared[0], 0b0001u) << "what a living owner holds stays";
+  EXPECT_EQ(lock.shared[nam::kOwnerWords - 1], 0u);
+}
+
 // The fabric's thread and the loop's at once; run under the thread sanitizer.
 TEST_F(ServiceTest, ServesBothThreadsWhileLeasesEnd) {
   std::atomic<bool> over = false;

@@ -79,4 +79,21 @@ void FreeLocksOf(SegmentLock& lock, std::uint32_t owner) noexcept {
   WordOf(lock, owner).fetch_and(~BitOf(owner));
 }
 
+void OwnerSet::Add(std::uint32_t owner) noexcept {
+  if (IsOwner(owner)) words_[(owner - 1) / 64] |= BitOf(owner);
+}
+
+bool OwnerSet::Has(std::uint32_t owner) const noexcept {
+  return IsOwner(owner) && (words_[(owner - 1) / 64] & BitOf(owner)) != 0;
+}
+
+void FreeLocksOfOthers(SegmentLock& lock, const OwnerSet& held) noexcept {
+  for (std::atomic<std::uint32_t>* const word : {&lock.exclusive, &lock.elements}) {
+    std::uint32_t holder = word->load();
+    if (holder != 0 && !held.Has(holder)) word->compare_exchange_strong(holder, 0);
+  }
+  for (std::size_t i = 0; i < kOwnerWords; ++i)
+    if ((lock.shared[i].load() & ~held.word(i)) != 0) lock.shared[i].fetch_and(held.word(i));
+}
+
 }  // namespace msa::nam

@@ -8,6 +8,26 @@
 #include "head.h"
 
 namespace msa::jobd {
+namespace {
+
+// A grant's member that leaves because all of it was released. Namespaces whose tasks there have ended may
+// still run elsewhere.
+bool IsReleased(std::uint32_t index, const wire::LaunchJob& launch,
+                const std::map<std::uint64_t, std::vector<wire::GrantShare>>& grants,
+                const std::set<std::uint64_t>& released) {
+  bool found = false;
+  for (const wire::Member& member : launch.members)
+    if (member.index == index) return false;
+  for (const auto& [id, shares] : grants)
+    for (const wire::GrantShare& share : shares) {
+      if (share.member != index) continue;
+      if (!released.contains(id)) return false;
+      found = true;
+    }
+  return found;
+}
+
+}  // namespace
 
 void Head::OnController(const wire::Frame& frame) {
   const auto with = [&](auto message, auto&& act) {
@@ -75,7 +95,7 @@ void Head::OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& member
   outlet_.MembersKnown(epoch, members, reason);
   TellAll(Membership{epoch, members, reason});
   for (const std::uint32_t index : gone) {
-    MarkNodeLost(index);
+    if (!IsReleased(index, launch_, grants_, released_)) MarkNodeLost(index);
     OnMemberLost(index,
                  reason.empty() ? fmt::format("node {} left the job", members_.at(index).node) : reason);
   }

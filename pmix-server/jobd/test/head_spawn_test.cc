@@ -147,6 +147,36 @@ TEST_F(HeadSpawnTest, ALoanIsUsedOnceItsNodeHasJoinedAndReleasedAfterwards) {
   EXPECT_EQ(ToldController<wire::JobExit>().at(0).state, wire::JobState::kCompleted);
 }
 
+TEST_F(HeadSpawnTest, ALoanThatGoesBackBeforeAllChildrenHaveEndedIsNoLostNode) {
+  BeginRunning({0});
+  From(0, Ask(8), 11);
+  wire::Member lent = Node(2, "bn1", 4);
+  lent.grant = GrantId(5);
+  FromController(wire::MembersChanged{Epoch(2), {Node(0, "cn0", 2), Node(1, "bn0", 4), lent}, {}});
+  FromController(wire::GrantAnswer{1, GrantId(5), Epoch(2), {2}, {}, 4, {{2, {0, 1, 2, 3}}}});
+  joined.insert(2);
+  head->OnMemberJoined(2);
+  From(2, NamespaceReady{"msa.7.1.0", {}});
+  Ready("msa.7.1.0.1");
+  From(2, NamespaceReady{"msa.7.1.0.1", {}});
+  Started("msa.7.1.0.1", {0, 1, 2});
+  From(0, NamespacesLinked{{"msa.7.1.0", "msa.7.1.0.1"}, false});
+  const std::vector<std::uint32_t> where = Told<NamespaceRegister>(1).at(0).spec.rank_member;
+  const auto end_children = [&](bool lent_ones) {
+    for (std::uint32_t rank = 0; rank < where.size(); ++rank)
+      if ((where[rank] == 2) == lent_ones) End(where[rank], rank, 0, "msa.7.1.0.1");
+  };
+  end_children(true);
+  End(0, 0, 0);  // the parents' end looks for what is idle
+  ASSERT_EQ(ToldController<wire::GrantRelease>().size(), 1u);
+  FromController(wire::MembersChanged{Epoch(3), {Node(0, "cn0", 2), Node(1, "bn0", 4)}, {}});
+  EXPECT_FALSE(head->ended());
+  end_children(false);
+  ASSERT_TRUE(head->ended());
+  EXPECT_EQ(ToldController<wire::JobExit>().at(0).state, wire::JobState::kCompleted);
+  EXPECT_EQ(ToldController<wire::JobExit>().at(0).exit_code, 0);
+}
+
 TEST_F(HeadSpawnTest, ALoanWhoseNodeDoesNotComeIsRefusedAndReleased) {
   BeginRunning({0});
   From(0, Ask(8), 11);

@@ -260,6 +260,10 @@ void JobdHarness::OnFrame(Node& node, const wire::Frame& frame) {
       return;  // its grant, if any, is released
     case wire::NamePublish::kType:
       return;  // what the job publishes: no other job is here
+    case wire::NamFromTask::kType:
+      return nam_asks.push_back(*wire::Decode<wire::NamFromTask>(frame.payload));
+    case wire::NamTaskGone::kType:
+      return nam_gone.push_back(*wire::Decode<wire::NamTaskGone>(frame.payload));
     case wire::MemberFailed::kType:
       return failures.push_back(*wire::Decode<wire::MemberFailed>(frame.payload));
     case wire::JobExit::kType:

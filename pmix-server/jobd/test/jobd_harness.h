@@ -16,6 +16,7 @@
 #include "msa/adapters/process/event_loop.h"
 #include "msa/adapters/process/frame_channel.h"
 #include "msa/base/messages.h"
+#include "msa/base/nam_relay.h"
 
 namespace msa::jobd {
 
@@ -97,6 +98,7 @@ class JobdHarness {
   std::string AllOut() const;
   std::string Notices() const;
   const std::string& directory() const { return directory_; }
+  EventLoop& loop() { return *loop_; }
   std::string RunDirectory(const std::string& node) const;
   std::string ShmDirectory() const;
 
@@ -117,6 +119,8 @@ class JobdHarness {
   std::vector<wire::Output> records;
   std::vector<wire::Notice> notices;
   std::vector<wire::InputAck> input_acks;
+  std::vector<wire::NamFromTask> nam_asks;
+  std::vector<wire::NamTaskGone> nam_gone;
   std::set<std::uint64_t> ended_sessions;
   std::uint64_t last_seq = 0;
   std::chrono::steady_clock::time_point launched_at;

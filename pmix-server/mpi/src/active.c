@@ -52,10 +52,6 @@ static int GroupError(struct msa_window* window, const char* call) {
                           call);
 }
 
-static void Send(struct msa_window* window, int rank, int tag) {
-  PMPI_Send(NULL, 0, MPI_BYTE, rank, tag, window->comm);
-}
-
 static int WinPost(MPI_Group group, int assertion, MPI_Win win) {
   WINDOW_OR(Win_post)(group, assertion, win);
   static const char kCall[] = "MPI_Win_post";
@@ -64,13 +60,15 @@ static int WinPost(MPI_Group group, int assertion, MPI_Win win) {
   const int count = RanksOf(window, group, &window->post_ranks);
   if (count < 0) return GroupError(window, kCall);
   window->post_count = count;
-  window->post_requests = calloc((size_t)count + 1, sizeof *window->post_requests);
+  window->post_requests = calloc(2 * (size_t)count + 1, sizeof *window->post_requests);
   if (window->post_requests == NULL) PMPI_Abort(window->comm, 1);  // the starters would wait for ever
   atomic_thread_fence(memory_order_seq_cst);
+  // Posting waits for nobody: not even an empty message may be sent by MPI_Send, which MPICH does not buffer
+  // where it goes to the process itself.
   for (int i = 0; i < count; ++i) {
     PMPI_Irecv(NULL, 0, MPI_BYTE, window->post_ranks[i], kCompleted, window->comm, &window->post_requests[i]);
-    // Empty: buffered by both MPIs, so it waits for nobody.
-    Send(window, window->post_ranks[i], kPosted);
+    PMPI_Isend(NULL, 0, MPI_BYTE, window->post_ranks[i], kPosted, window->comm,
+               &window->post_requests[count + i]);
   }
   return MPI_SUCCESS;
 }
@@ -97,7 +95,9 @@ static int WinComplete(MPI_Win win) {
     return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: there was no MPI_Win_start", kCall);
   const int failed = msa_complete_pending(window, -1, kCall);
   window->epochs &= ~(unsigned)kMsaStart;
-  for (int i = 0; i < window->start_count; ++i) Send(window, window->start_ranks[i], kCompleted);
+  // Each target posted the receive of this before it said that it had posted.
+  for (int i = 0; i < window->start_count; ++i)
+    PMPI_Send(NULL, 0, MPI_BYTE, window->start_ranks[i], kCompleted, window->comm);
   free(window->start_ranks);
   window->start_ranks = NULL;
   return failed;
@@ -116,7 +116,7 @@ static int WinWait(MPI_Win win) {
   WINDOW_OR(Win_wait)(win);
   if (window->post_ranks == NULL)
     return msa_window_error(window, MPI_ERR_RMA_SYNC, "MPI_Win_wait: there was no MPI_Win_post");
-  for (int i = 0; i < window->post_count; ++i) PMPI_Wait(&window->post_requests[i], MPI_STATUS_IGNORE);
+  for (int i = 0; i < 2 * window->post_count; ++i) PMPI_Wait(&window->post_requests[i], MPI_STATUS_IGNORE);
   return EndPost(window);
 }
 
@@ -127,7 +127,7 @@ static int WinTest(MPI_Win win, int* flag) {
     return msa_window_error(window, MPI_ERR_RMA_SYNC, "MPI_Win_test: there was no MPI_Win_post");
   // Those that came are null from then on, which counts as come.
   *flag = 1;
-  for (int i = 0; *flag && i < window->post_count; ++i)
+  for (int i = 0; *flag && i < 2 * window->post_count; ++i)
     PMPI_Test(&window->post_requests[i], flag, MPI_STATUS_IGNORE);
   return *flag ? EndPost(window) : MPI_SUCCESS;
 }

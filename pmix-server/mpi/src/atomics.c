@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "direct.h"
 #include "transfer.h"
 
 struct update {
@@ -142,7 +143,7 @@ static int Apply(struct update* u) {
 
 // Buffers of a device through the host.
 static int Staged(struct update* u) {
-  struct msa_staged origin = {0}, result = {0};
+  struct msa_staged origin = {.how = kMsaStageIn}, result = {.how = kMsaStageOut};
   int failed = MPI_SUCCESS;
   if (u->op != MSA_NAM_NO_OP) failed = msa_stage(u->t.window, u->t.call, u->t.origin, &u->t.from, &origin);
   if (failed != MPI_SUCCESS) return failed;
@@ -152,8 +153,8 @@ static int Staged(struct update* u) {
     if (u->result != NULL) u->result = result.buffer;
     failed = Apply(u);
   }
-  const int back = msa_unstage(u->t.window, u->t.call, &result, kMsaStageInOut);
-  msa_unstage(u->t.window, u->t.call, &origin, kMsaStageIn);
+  const int back = msa_unstage(u->t.window, u->t.call, &result, failed != MPI_SUCCESS);
+  msa_unstage(u->t.window, u->t.call, &origin, failed != MPI_SUCCESS);
   return failed != MPI_SUCCESS ? failed : back;
 }
 
@@ -207,6 +208,9 @@ static int RunRequest(struct update* u, const struct arguments* a, MPI_Request* 
 #define DEFINE(suffix, count)                                                                                \
   static int Accumulate##suffix(MSA_TRANSFER(count, const), MPI_Op op, MPI_Win win) {                        \
     WINDOW_OR(Accumulate##suffix)(MSA_TRANSFER_ARGS, op, win);                                               \
+    if (origin_count == 1 && target_count == 1 && origin_type == target_type &&                              \
+        msa_direct_update(window, origin, NULL, origin_type, target, disp, op))                              \
+      return MPI_SUCCESS;                                                                                    \
     UPDATE("MPI_Accumulate", NULL);                                                                          \
     ACCUMULATE_ARGUMENTS;                                                                                    \
     return Run(&u, &a);                                                                                      \
@@ -232,17 +236,24 @@ static int RunRequest(struct update* u, const struct arguments* a, MPI_Request* 
 DEFINE(, int)
 DEFINE(_c, long long)
 
-static int FetchAndOp(const void* origin, void* result, MPI_Datatype type, int target, long disp, MPI_Op op,
-                      MPI_Win win) {
-  WINDOW_OR(Fetch_and_op)(origin, result, type, target, disp, op, win);
+static int FetchAndOpSlowly(const void* origin, void* result, MPI_Datatype type, int target, long disp,
+                            MPI_Op op, struct msa_window* window) {
   UPDATE("MPI_Fetch_and_op", result);
   const struct arguments a = {1, 1, 1, type, type, type, disp, op};
   return Run(&u, &a);
 }
 
-static int CompareAndSwap(const void* origin, const void* compare, void* result, MPI_Datatype type,
-                          int target, long disp, MPI_Win win) {
-  WINDOW_OR(Compare_and_swap)(origin, compare, result, type, target, disp, win);
+static int FetchAndOp(const void* origin, void* result, MPI_Datatype type, int target, long disp, MPI_Op op,
+                      MPI_Win win) {
+  WINDOW_OR(Fetch_and_op)(origin, result, type, target, disp, op, win);
+  if (__builtin_expect(result != NULL && msa_direct_update(window, origin, result, type, target, disp, op),
+                       1))
+    return MPI_SUCCESS;
+  return FetchAndOpSlowly(origin, result, type, target, disp, op, window);
+}
+
+static int CompareAndSwapSlowly(const void* origin, const void* compare, void* result, MPI_Datatype type,
+                                int target, long disp, struct msa_window* window) {
   UPDATE("MPI_Compare_and_swap", NULL);
   char values[3][16];
   if (target == MPI_PROC_NULL) return MPI_SUCCESS;
@@ -256,7 +267,7 @@ static int CompareAndSwap(const void* origin, const void* compare, void* result,
                             "MPI_Compare_and_swap: not an integer, a logical or MPI_BYTE of 1 to 8 bytes");
   const void* buffers[] = {origin, compare, result};
   const struct msa_side one = {layout, 1};
-  struct msa_staged staged[3] = {{0}};
+  struct msa_staged staged[3] = {{.how = kMsaStageIn}, {.how = kMsaStageIn}, {.how = kMsaStageOut}};
   for (int i = 0; failed == MPI_SUCCESS && i < 3; ++i)
     failed = msa_stage(window, u.t.call, buffers[i], &one, &staged[i]);
   for (int i = 0; failed == MPI_SUCCESS && i < 2; ++i) memcpy(values[i], staged[i].buffer, layout->size);
@@ -269,10 +280,18 @@ static int CompareAndSwap(const void* origin, const void* compare, void* result,
       failed = msa_window_nam_error(window, u.t.call, failed);
   }
   for (int i = 0; i < 3; ++i) {
-    const int back = msa_unstage(window, u.t.call, &staged[i], i == 2 ? kMsaStageInOut : kMsaStageIn);
+    const int back = msa_unstage(window, u.t.call, &staged[i], failed != MPI_SUCCESS);
     if (failed == MPI_SUCCESS) failed = back;
   }
   return failed;
+}
+
+static int CompareAndSwap(const void* origin, const void* compare, void* result, MPI_Datatype type,
+                          int target, long disp, MPI_Win win) {
+  WINDOW_OR(Compare_and_swap)(origin, compare, result, type, target, disp, win);
+  if (__builtin_expect(msa_direct_swap(window, origin, compare, result, type, target, disp), 1))
+    return MPI_SUCCESS;
+  return CompareAndSwapSlowly(origin, compare, result, type, target, disp, window);
 }
 
 void msa_install_atomics(struct msa_calls* calls) {

@@ -42,7 +42,7 @@ struct msa_calls {
 #undef MSA_MEMBER
 
 // Grows by one with any change here: a preload and a library of different installations do not mix.
-#define MSA_BACKEND_VERSION 2u
+#define MSA_BACKEND_VERSION 3u
 
 // What the preload tells the library of one MPI.
 struct msa_host {

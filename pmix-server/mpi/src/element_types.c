@@ -1,4 +1,5 @@
 // MPI's predefined datatypes and operations in libmsanam's terms.
+#include <float.h>
 #include <msa_nam.h>
 #include <stddef.h>
 
@@ -91,6 +92,25 @@ const struct msa_element* msa_element_find(MPI_Datatype type) {
   for (size_t i = 0; i < entries; ++i)
     if (table[i].type == type) return &table[i];
   return NULL;
+}
+
+int msa_element_of_f90(MPI_Datatype type, struct msa_element* element) {
+  int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED, bytes = 0;
+  int asked[2] = {0};  // precision and range, or the range of an integer
+  if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return 0;
+  const int is_complex = combiner == MPI_COMBINER_F90_COMPLEX, is_real = combiner == MPI_COMBINER_F90_REAL;
+  if (!is_complex && !is_real && combiner != MPI_COMBINER_F90_INTEGER) return 0;
+  if (integers > 2 || PMPI_Type_get_contents(type, 2, 0, 0, asked, NULL, NULL) != MPI_SUCCESS ||
+      PMPI_Type_size(type, &bytes) != MPI_SUCCESS)
+    return 0;
+  element->type = type;
+  element->kind = is_complex ? kMsaComplex : is_real ? kMsaReal : kMsaInteger;
+  element->nam_type = is_complex ? Complex(bytes) : is_real ? Real(bytes) : Integer(bytes, 1);
+  // Sixteen bytes are the x87's ten, or, of more digits, a number that no element of NAM is.
+  const int is_x87 = asked[0] != MPI_UNDEFINED && asked[0] <= LDBL_DIG;
+  if (is_real && bytes == 16 && is_x87) element->nam_type = MSA_NAM_LONG_DOUBLE;
+  if (is_complex && bytes == 32 && is_x87) element->nam_type = MSA_NAM_LONG_DOUBLE_COMPLEX;
+  return 1;
 }
 
 int msa_op_of(MPI_Op op, enum msa_element_kind kind) {

@@ -123,7 +123,9 @@ static int64_t GapAt(int nam_type, uint64_t* value_bytes) {
 }
 
 static struct msa_layout* Predefined(MPI_Datatype type, const struct job* job) {
+  struct msa_element fortran;
   const struct msa_element* element = msa_element_find(type);
+  if (element == NULL && msa_element_of_f90(type, &fortran)) element = &fortran;
   MPI_Aint low = 0, extent = 0;
   int size = 0;
   uint64_t value_bytes;

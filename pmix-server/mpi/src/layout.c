@@ -30,19 +30,10 @@ int msa_layout_span(const struct msa_layout* layout, uint64_t count, int64_t* lo
 
 // --------------------------------------------------------------------------------------- the cache
 
-// Predefined datatypes, which live for ever: a table by handle. Others: an attribute, since handles are used
-// again.
-enum { kSlots = 256 };
-static struct {
-  _Atomic(uintptr_t) type;
-  struct msa_layout* layout;
-} slots[kSlots];
+// Datatypes that are not predefined have an attribute, since handles are used again.
+struct msa_type_slot msa_type_slots[kMsaTypeSlots];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int layout_key = MPI_KEYVAL_INVALID;
-
-static inline unsigned Hash(uintptr_t key) {
-  return (unsigned)((key * (uintptr_t)0x9e3779b97f4a7c15u) >> 56);
-}
 
 static int Delete(MPI_Datatype type, int key, void* value, void* extra) {
   (void)type, (void)key, (void)extra;
@@ -77,13 +68,14 @@ static struct msa_layout* MakePredefined(MPI_Datatype type) {
   const uintptr_t key = (uintptr_t)type;
   if (msa_element_find(type) == NULL) return NULL;
   // Under a hundred of them: the table never fills.
-  for (unsigned at = Hash(key);; at = (at + 1) % kSlots) {
-    const uintptr_t found = atomic_load(&slots[at].type);
-    if (found == key) return slots[at].layout;
+  for (unsigned at = msa_type_hash(key);; at = (at + 1) % kMsaTypeSlots) {
+    const uintptr_t found = atomic_load(&msa_type_slots[at].type);
+    if (found == key) return msa_type_slots[at].layout;
     if (found != 0) continue;
-    slots[at].layout = Make(type);
-    if (slots[at].layout != NULL) atomic_store_explicit(&slots[at].type, key, memory_order_release);
-    return slots[at].layout;
+    msa_type_slots[at].layout = Make(type);
+    if (msa_type_slots[at].layout != NULL)
+      atomic_store_explicit(&msa_type_slots[at].type, key, memory_order_release);
+    return msa_type_slots[at].layout;
   }
 }
 
@@ -104,9 +96,9 @@ static struct msa_layout* MakeDerived(MPI_Datatype type) {
 
 const struct msa_layout* msa_layout_of(MPI_Datatype type) {
   const uintptr_t key = (uintptr_t)type;
-  for (unsigned at = Hash(key);; at = (at + 1) % kSlots) {
-    const uintptr_t found = atomic_load_explicit(&slots[at].type, memory_order_acquire);
-    if (found == key) return slots[at].layout;
+  for (unsigned at = msa_type_hash(key);; at = (at + 1) % kMsaTypeSlots) {
+    const uintptr_t found = atomic_load_explicit(&msa_type_slots[at].type, memory_order_acquire);
+    if (found == key) return msa_type_slots[at].layout;
     if (found == 0) break;
   }
   struct msa_layout* layout = NULL;

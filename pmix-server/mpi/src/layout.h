@@ -2,6 +2,8 @@
 // Where the data of a datatype lies: runs of bytes in the order of its type map, worked out once a datatype
 // and kept as its attribute.
 
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "backend.h"
@@ -29,6 +31,23 @@ struct msa_layout {
   struct msa_layout* whole;
   struct msa_run run[];
 };
+
+// Predefined datatypes, which live for ever: a table by handle.
+enum { kMsaTypeSlots = 256 };
+struct msa_type_slot {
+  _Atomic(uintptr_t) type;
+  struct msa_layout* layout;
+};
+extern struct msa_type_slot msa_type_slots[kMsaTypeSlots];
+
+static inline unsigned msa_type_hash(uintptr_t key) {
+  return (unsigned)((key * (uintptr_t)0x9e3779b97f4a7c15u) >> 56);
+}
+// Of a predefined datatype that is found at once; NULL: see msa_layout_of.
+static inline const struct msa_layout* msa_layout_known(MPI_Datatype type) {
+  const struct msa_type_slot* slot = &msa_type_slots[msa_type_hash((uintptr_t)type)];
+  return atomic_load_explicit(&slot->type, memory_order_acquire) == (uintptr_t)type ? slot->layout : NULL;
+}
 
 // NULL: not a datatype, or out of memory. Lives as long as the datatype.
 const struct msa_layout* msa_layout_of(MPI_Datatype type);
@@ -88,6 +107,9 @@ struct msa_element {
 };
 // NULL: not in the table.
 const struct msa_element* msa_element_find(MPI_Datatype type);
+
+// Of a Fortran datatype by precision and range (MPI_Type_create_f90_*). 0: it is none.
+int msa_element_of_f90(MPI_Datatype type, struct msa_element* element);
 
 // enum msa_nam_op of a predefined operation that goes with such elements; -1: a user's, or they do not go
 // together.

@@ -2,12 +2,13 @@
 // libmsanam.so, opened when the first NAM window is asked for: programs without one never load it.
 
 #include <msa_nam.h>
+#include <msa_nam_direct.h>
 
 // X(name without msa_nam_)
 // clang-format off
 #define MSA_NAM_FUNCTIONS(X)                                                                              \
   X(error_text) X(create) X(open) X(get_lease) X(attach) X(close) X(delete) X(set_lifetime) X(stat)       \
-  X(segment_stat) X(put) X(get) X(put_strided) X(get_strided) X(putv) X(getv) X(iputv) X(igetv) X(test)   \
+  X(segment_stat) X(direct) X(put) X(get) X(put_strided) X(get_strided) X(putv) X(getv) X(iputv) X(igetv) X(test)   \
   X(wait) X(flush) X(type_bytes) X(accumulate) X(get_accumulate) X(compare_swap) X(try_lock) X(unlock)
 // clang-format on
 

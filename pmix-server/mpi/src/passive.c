@@ -38,7 +38,7 @@ int msa_complete_pending(struct msa_window* window, int target, const char* call
   int first = MSA_NAM_OK;
   const int is_local = target >= 0 && window->region->local[target];
   atomic_thread_fence(memory_order_seq_cst);
-  if (is_local) return MPI_SUCCESS;
+  if (__builtin_expect(is_local, 1)) return MPI_SUCCESS;
   for (struct msa_pending* pending = Take(window, target); pending != NULL;) {
     struct msa_pending* next = pending->next;
     const int failed = msa_pending_finish(pending);
@@ -86,14 +86,28 @@ static int Acquire(struct msa_window* window, int target, enum msa_held how, con
     if (failed != MSA_NAM_ERR_BUSY) return msa_window_nam_error(window, call, failed);
     Pause(window, round);
   }
-  window->held[target] = (unsigned char)how;
+  __atomic_store_n(&window->held[target], (unsigned char)how, __ATOMIC_RELEASE);
   return MPI_SUCCESS;
 }
 
+// The first access of a lock_all epoch to a target. Threads that come at once: one takes the lock, the others
+// wait for it, as their accesses need it too, and drive the MPI meanwhile. By target, since what one waits
+// for may be freed only after another has done its part elsewhere.
+static int AcquireOnce(struct msa_window* window, int target, const char* call) {
+  for (unsigned round = 0; __atomic_exchange_n(&window->taking[target], 1, __ATOMIC_ACQUIRE) != 0; ++round) {
+    Pause(window, round);
+    if (msa_held(window, target) != kMsaFree) return MPI_SUCCESS;
+  }
+  const int failed =
+      msa_held(window, target) == kMsaFree ? Acquire(window, target, kMsaShared, call) : MPI_SUCCESS;
+  __atomic_store_n(&window->taking[target], 0, __ATOMIC_RELEASE);
+  return failed;
+}
+
 int msa_epoch_enter(struct msa_window* window, int target, const char* call) {
-  if (__builtin_expect(window->held[target] != kMsaFree, 1)) return MPI_SUCCESS;
+  if (__builtin_expect(msa_held(window, target) != kMsaFree, 1)) return MPI_SUCCESS;
   if (window->epochs & (kMsaFence | kMsaStart | kMsaLockAllUnchecked)) return MPI_SUCCESS;
-  if (window->epochs & kMsaLockAll) return Acquire(window, target, kMsaShared, call);
+  if (window->epochs & kMsaLockAll) return AcquireOnce(window, target, call);
   return msa_window_error(window, MPI_ERR_RMA_SYNC,
                           "%s: no epoch gives access to target %d; call MPI_Win_lock, MPI_Win_lock_all, "
                           "MPI_Win_fence or MPI_Win_start first",
@@ -151,7 +165,9 @@ static int WinUnlock(int target, MPI_Win win) {
   if (window->held[target] == kMsaFree || (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) != 0)
     return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: target %d is not locked by MPI_Win_lock", kCall,
                             target);
-  const int failed = msa_complete_pending(window, target, kCall);
+  // Freeing the lock of what is mapped is an atomic instruction, before which all stores become visible.
+  const int is_fenced = window->region->local[target] && window->held[target] != kMsaUnchecked;
+  const int failed = is_fenced ? MPI_SUCCESS : msa_complete_pending(window, target, kCall);
   const int unlock_failed = Release(window, target, kCall);
   return failed != MPI_SUCCESS ? failed : unlock_failed;
 }

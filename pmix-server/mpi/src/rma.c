@@ -1,4 +1,5 @@
 // Put, Get and their request forms.
+#include "direct.h"
 #include "refusal.h"
 #include "transfer.h"
 
@@ -22,14 +23,13 @@ static int Make(struct msa_transfer* t, long long count, MPI_Datatype type, cons
 
 // *pending: as for msa_transfer_run.
 static int Move(struct msa_transfer* t, enum msa_direction direction, struct msa_pending** pending) {
-  struct msa_staged staged;
-  const enum msa_stage how = direction == kMsaGet ? kMsaStageInOut : kMsaStageIn;
+  struct msa_staged staged = {.how = direction == kMsaGet ? kMsaStageOut : kMsaStageIn};
   if (t->to.count == 0 || t->to.layout->size == 0) return MPI_SUCCESS;
   const int stage_failed = msa_stage(t->window, t->call, t->origin, &t->from, &staged);
   if (stage_failed != MPI_SUCCESS) return stage_failed;
   t->origin = staged.buffer;
   const int failed = msa_transfer_run(t, direction, staged.allocated != NULL ? NULL : pending);
-  const int unstage_failed = msa_unstage(t->window, t->call, &staged, how);
+  const int unstage_failed = msa_unstage(t->window, t->call, &staged, failed != MSA_NAM_OK);
   if (__builtin_expect(failed != MSA_NAM_OK, 0)) return msa_window_nam_error(t->window, t->call, failed);
   return unstage_failed;
 }
@@ -66,15 +66,33 @@ static int RunRequest(struct msa_transfer* t, enum msa_direction direction, long
   struct msa_transfer t = {.call = name, .window = window, .origin = (char*)origin, .target = target}
 #define THERE const struct there there = {disp, target_count, target_type}
 
+// The same predefined datatype and count on both sides, in mapped memory.
+#define DIRECT(access)                                                                                   \
+  uint64_t bytes;                                                                                        \
+  char* at =                                                                                             \
+      origin_type == target_type && (long long)origin_count == (long long)target_count                   \
+          ? msa_direct_transfer(window, origin, origin_count, origin_type, target, disp, &bytes, access) \
+          : NULL
+
 #define DEFINE(suffix, count)                                                              \
   static int Put##suffix(MSA_TRANSFER(count, const), MPI_Win win) {                        \
     WINDOW_OR(Put##suffix)(MSA_TRANSFER_ARGS, win);                                        \
+    DIRECT(kMsaWrites);                                                                    \
+    if (__builtin_expect(at != NULL, 1)) {                                                 \
+      msa_direct_copy(at, origin, bytes);                                                  \
+      return MPI_SUCCESS;                                                                  \
+    }                                                                                      \
     TRANSFER("MPI_Put");                                                                   \
     THERE;                                                                                 \
     return Run(&t, kMsaPut, origin_count, origin_type, &there);                            \
   }                                                                                        \
   static int Get##suffix(MSA_TRANSFER(count, ), MPI_Win win) {                             \
     WINDOW_OR(Get##suffix)(MSA_TRANSFER_ARGS, win);                                        \
+    DIRECT(kMsaReads);                                                                     \
+    if (__builtin_expect(at != NULL, 1)) {                                                 \
+      msa_direct_copy(origin, at, bytes);                                                  \
+      return MPI_SUCCESS;                                                                  \
+    }                                                                                      \
     TRANSFER("MPI_Get");                                                                   \
     THERE;                                                                                 \
     return Run(&t, kMsaGet, origin_count, origin_type, &there);                            \

@@ -111,13 +111,24 @@ static int Send(struct batch* batch) {
   return failed;
 }
 
+// What is contiguous is one piece, however many elements the type map has: not a piece a byte for MPI_BYTE.
+static uint64_t PieceLeft(const struct msa_cursor* cursor, uint64_t left) {
+  return cursor->layout->is_contiguous ? left : msa_cursor_left(cursor);
+}
+static void Pass(struct msa_cursor* cursor, uint64_t bytes) {
+  if (cursor->layout->is_contiguous)
+    cursor->base += (int64_t)bytes;
+  else
+    msa_cursor_advance(cursor, bytes);
+}
+
 // Both type maps side by side.
 static int Walk(struct batch* batch) {
   const struct msa_transfer* t = batch->transfer;
   struct msa_cursor here = msa_cursor_at(t->from.layout, 0);
   struct msa_cursor there = msa_cursor_at(t->to.layout, (int64_t)t->offset);
   for (uint64_t left = t->to.count * t->to.layout->size; left > 0;) {
-    const uint64_t a = msa_cursor_left(&here), b = msa_cursor_left(&there);
+    const uint64_t a = PieceLeft(&here, left), b = PieceLeft(&there, left);
     const uint64_t bytes = a < b ? a : b;
     if (batch->count == kPieces) {
       const int failed = Send(batch);
@@ -125,8 +136,8 @@ static int Walk(struct batch* batch) {
     }
     batch->pieces[batch->count++] = (struct msa_nam_piece){(uint64_t)msa_cursor_offset(&there),
                                                            t->origin + msa_cursor_offset(&here), bytes};
-    msa_cursor_advance(&here, bytes);
-    msa_cursor_advance(&there, bytes);
+    Pass(&here, bytes);
+    Pass(&there, bytes);
     left -= bytes;
   }
   return Send(batch);

@@ -49,15 +49,16 @@ int msa_request_of(struct msa_window* window, struct msa_pending* pending, const
 
 // ---- buffers on a device, through the host (staging.c)
 
+enum msa_stage { kMsaStageIn, kMsaStageOut };
 struct msa_staged {
-  char* buffer;     // what to use instead
-  char* allocated;  // NULL: the buffer is the program's own
-  char* device;     // first byte
-  size_t bytes;
+  enum msa_stage how;  // by the caller: read from the program's buffer, or written to it
+  char* buffer;        // what to use instead
+  char* allocated;     // NULL: the buffer is the program's own
+  char* device;        // the program's
+  struct msa_side side;
 };
-enum msa_stage { kMsaStageIn, kMsaStageInOut };
 // `data`: where count 0 begins. The raised error, or MPI_SUCCESS.
 int msa_stage(struct msa_window* window, const char* call, const void* data, const struct msa_side* side,
               struct msa_staged* staged);
-// Copies back for kMsaStageInOut, and frees.
-int msa_unstage(struct msa_window* window, const char* call, struct msa_staged* staged, enum msa_stage how);
+// Copies what kMsaStageOut has brought to the device, unless the call has failed, and frees.
+int msa_unstage(struct msa_window* window, const char* call, struct msa_staged* staged, int has_failed);

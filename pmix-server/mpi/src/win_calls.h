@@ -43,6 +43,7 @@
   X(Win_create_dynamic, (MSA_INFO info, MSA_COMM comm, MSA_WIN* win), (info, comm, win))                      \
   X(Win_free, (MSA_WIN* win), (win))                                                                          \
   X(Win_get_attr, (MSA_WIN win, int key, void* value, int* flag), (win, key, value, flag))                    \
+  X(Win_get_group, (MSA_WIN win, MSA_GROUP* group), (win, group))                                             \
   X(Win_get_info, (MSA_WIN win, MSA_INFO* info), (win, info))                                                 \
   X(Win_set_info, (MSA_WIN win, MSA_INFO info), (win, info))                                                  \
   X(Win_attach, (MSA_WIN win, void* base, long size), (win, base, size))                                      \

@@ -1,6 +1,6 @@
 #pragma once
-// A NAM window: a stand-in of the MPI (a window of size 0, which gives the handle, the group, the name and
-// the error handler), and beside it, in a table, what msa knows of it.
+// A NAM window: a stand-in of the MPI (a window of size 0 of this process alone, which gives the handle, the
+// name and the error handler), and beside it, in a table, what msa knows of it.
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -19,6 +19,7 @@ struct msa_region {
   int* units;       // MPIX_WIN_DISP_UNITS
   void** address;   // NULL: not mapped
   char* local;      // is the memory mapped?
+  struct msa_nam_direct* direct;
   char name[128];
   char port[48];
 };
@@ -37,7 +38,9 @@ struct msa_window {
   int is_persistent;
   struct msa_region* region;
   unsigned epochs;
-  unsigned char* held;  // enum msa_held, by target
+  // By target. `held`: enum msa_held, read by any thread at each access; in a lock_all epoch the thread that
+  // has set `taking` takes the lock and sets it.
+  unsigned char *held, *taking;
   // MPI_WIN_BASE and so on: attributes are pointers to these.
   void* base;
   MPI_Aint bytes;
@@ -45,7 +48,7 @@ struct msa_window {
   // MPI_Win_start and MPI_Win_post: ranks of the group.
   int start_count, post_count;
   int *start_ranks, *post_ranks;
-  MPI_Request* post_requests;
+  MPI_Request* post_requests;  // receives of what ends the exposure, then sends of what began it
   // Transfers to memory that is not mapped, not yet complete.
   struct msa_pending* pending;
   int pending_count;
@@ -120,6 +123,7 @@ int msa_win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win);
 int msa_win_free(MPI_Win* win);
 int msa_win_get_attr(MPI_Win win, int key, void* value, int* flag);
 int msa_win_attribute_of(const int* fortran_win, int key, intptr_t* value, int* flag);
+int msa_win_get_group(MPI_Win win, MPI_Group* group);
 int msa_win_get_info(MPI_Win win, MPI_Info* info);
 int msa_win_set_info(MPI_Win win, MPI_Info info);
 int msa_win_attach(MPI_Win win, void* base, long size);
@@ -131,6 +135,10 @@ void msa_install_passive(struct msa_calls* calls);
 void msa_install_active(struct msa_calls* calls);
 
 // ---- epochs (window_passive.c)
+
+static inline int msa_held(const struct msa_window* window, int target) {
+  return __atomic_load_n(&window->held[target], __ATOMIC_ACQUIRE);
+}
 
 // May the window's target be accessed now? Takes the shared lock of a lock_all epoch at its first access.
 // MPI_SUCCESS, or an error that was raised.
@@ -144,5 +152,10 @@ void msa_unlock_everything(struct msa_window* window);
 // The value of an info's key, "" if it has none; `fallback` is a second key for the same.
 void msa_info_value(MPI_Info info, const char* key, const char* fallback, char* value, int size);
 enum msa_kind { kMsaOrdinary, kMsaNam, kMsaNamPersistent, kMsaBadKind };
-// deep_mem_kind or msa_mem_kind; `text` (of 64) is what stands there.
-enum msa_kind msa_memory_kind(MPI_Info info, char* text);
+// deep_mem_kind, else msa_mem_kind. kMsaBadKind: `text` (of 64) is what stands at *key. kMsaOrdinary: neither
+// is there.
+enum msa_kind msa_memory_kind(MPI_Info info, char* text, const char** key);
+// Of a call, *key and `text`.
+#define MSA_BAD_KIND                                                                                      \
+  "%s: %s is '%s'; expected deep_nam or deep_nam_persistent (msa_mem_kind: nam, nam_persistent too), in " \
+  "lower case; leave the key out for the MPI's own memory"

@@ -15,6 +15,14 @@ static int IsRegion(const char* port, MPI_Info info) {
   return strcmp(wanted, "true") == 0 || strcmp(wanted, "1") == 0;
 }
 
+// A port is the prefix and 32 digits; behind the prefix may also stand a region's name, which is never that.
+static const char* Reference(const char* port) {
+  const size_t prefix = sizeof kPrefix - 1;
+  if (strncmp(port, kPrefix, prefix) != 0) return port;
+  const char* rest = port + prefix;
+  return strlen(rest) == 32 && strspn(rest, "0123456789abcdef") == 32 ? port : rest;
+}
+
 static msa_nam_region_t Open(const char* port, struct msa_verdict* verdict) {
   msa_nam_region_t handle = NULL;
   const char* missing = msa_nam_load();
@@ -22,9 +30,10 @@ static msa_nam_region_t Open(const char* port, struct msa_verdict* verdict) {
     msa_verdict_set(verdict, MPI_ERR_OTHER, "libmsanam.so cannot be loaded: %s", missing);
     return NULL;
   }
-  int failed = msa_nam.open(port, MSA_NAM_READ | MSA_NAM_WRITE, &handle);
+  const char* region = Reference(port);
+  int failed = msa_nam.open(region, MSA_NAM_READ | MSA_NAM_WRITE, &handle);
   // What may only be read can be read.
-  if (failed == MSA_NAM_ERR_DENIED) failed = msa_nam.open(port, MSA_NAM_READ, &handle);
+  if (failed == MSA_NAM_ERR_DENIED) failed = msa_nam.open(region, MSA_NAM_READ, &handle);
   if (failed == MSA_NAM_ERR_ARG)  // nothing but the name can be wrong
     msa_verdict_set(verdict, MPI_ERR_PORT, "MPI_Comm_connect: %s", msa_nam.error_text());
   msa_verdict_nam(verdict, "MPI_Comm_connect", failed);

@@ -20,26 +20,59 @@ static void FreeWindow(struct msa_window* window) {
   if (window->win != MPI_WIN_NULL) msa_host_calls()->real.Win_free(&window->win);
   if (window->comm != MPI_COMM_NULL) PMPI_Comm_free(&window->comm);
   free(window->held);
+  free(window->taking);
   free(window->start_ranks);
   free(window->post_ranks);
   free(window->post_requests);
   free(window);
 }
 
-// Collective. The stand-in has size 0, made by MPI_Win_allocate: Debian's Open MPI fails to make other
-// windows on communicators of one rank. NULL: the MPI's own error, raised.
+// The stand-in has size 0 and this process alone: it carries no data, and Debian's Open MPI makes windows
+// over several nodes only where its osc setting is changed. By MPI_Win_allocate, as that Open MPI fails to
+// make other windows on communicators of one rank.
+static void StandIn(struct msa_window* window, MPI_Comm of, int unit, MPI_Info info,
+                    struct msa_verdict* verdict) {
+  MPI_Comm own = MPI_COMM_NULL;
+  void* nothing = NULL;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  int failed = PMPI_Comm_dup(of, &own);
+  if (failed == MPI_SUCCESS) {
+    // Not to the handler of MPI_COMM_SELF: all processes get the error, by that of their communicator.
+    PMPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+    failed = msa_host_calls()->real.Win_allocate(0, unit, info, own, &nothing, &window->win);
+    PMPI_Comm_free(&own);
+  }
+  if (failed == MPI_SUCCESS) return;
+  window->win = MPI_WIN_NULL;
+  PMPI_Error_string(failed, text, &length);
+  PMPI_Error_class(failed, &failed);
+  msa_verdict_set(verdict, failed, "the MPI makes no window of size 0: %s", text);
+}
+
+// Collective. NULL: an error that was raised.
 static struct msa_window* MakeStandIn(MPI_Comm comm, int unit, MPI_Info info, int* failed) {
   struct msa_window* window = calloc(1, sizeof *window);
-  void* nothing = NULL;
+  struct msa_verdict verdict = {0};
   if (window == NULL) PMPI_Abort(comm, 1);  // the other ranks would wait for ever
   window->win = MPI_WIN_NULL;
   window->comm = MPI_COMM_NULL;
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
   *failed = PMPI_Comm_split(comm, 0, rank, &window->comm);
-  if (*failed == MPI_SUCCESS)
-    *failed = msa_host_calls()->real.Win_allocate(0, unit, info, comm, &nothing, &window->win);
-  if (*failed != MPI_SUCCESS) {
+  if (*failed == MPI_SUCCESS) {
+    StandIn(window, MPI_COMM_SELF, unit, info, &verdict);
+    msa_agree(window->comm, &verdict);
+    if (verdict.code != MPI_SUCCESS) {
+      // Open MPI with osc=sm makes none in one process, but one in several on a node.
+      if (window->win != MPI_WIN_NULL) msa_host_calls()->real.Win_free(&window->win);
+      verdict = (struct msa_verdict){0};
+      StandIn(window, window->comm, unit, info, &verdict);
+      msa_agree(window->comm, &verdict);
+    }
+    if (verdict.code != MPI_SUCCESS) *failed = msa_comm_error(comm, verdict.code, verdict.text);
+  }
+  if (*failed != MPI_SUCCESS || verdict.code != MPI_SUCCESS) {
     FreeWindow(window);
     return NULL;
   }
@@ -53,7 +86,8 @@ static struct msa_window* MakeStandIn(MPI_Comm comm, int unit, MPI_Info info, in
 static void Adopt(struct msa_window* window, struct msa_region* region, struct msa_verdict* verdict) {
   window->region = region;
   window->held = calloc((size_t)region->count + 1, 1);
-  if (window->held == NULL)
+  window->taking = calloc((size_t)region->count + 1, 1);
+  if (window->held == NULL || window->taking == NULL)
     msa_verdict_set(verdict, MPI_ERR_NO_MEM, "out of memory for %d targets", region->count);
   else if (msa_window_insert(window) != 0)
     msa_verdict_set(verdict, MPI_ERR_NO_MEM, "more than %d NAM windows at a time in this process; free some",
@@ -183,16 +217,16 @@ static int AllocateWindow(struct request request, enum msa_kind kind, MPI_Info i
 }
 
 static int IsOurs(MPI_Info info, MPI_Comm comm, enum msa_kind* kind, int* failed) {
-  char text[64], reason[160];
+  char text[64], reason[320];
+  const char* key;
   int is_inter = 0;
   if (info == MPI_INFO_NULL || comm == MPI_COMM_NULL) return 0;
-  *kind = msa_memory_kind(info, text);
+  *kind = msa_memory_kind(info, text, &key);
   if (*kind == kMsaOrdinary) return 0;
   if (msa_host_calls()->real.Comm_test_inter(comm, &is_inter) != MPI_SUCCESS || is_inter) return 0;
   *failed = MPI_SUCCESS;
   if (*kind == kMsaBadKind) {
-    snprintf(reason, sizeof reason,
-             "MPI_Win_allocate: the kind of memory is '%s'; expected deep_nam or deep_nam_persistent", text);
+    snprintf(reason, sizeof reason, MSA_BAD_KIND, "MPI_Win_allocate", key, text);
     *failed = msa_comm_error(comm, MPI_ERR_INFO_VALUE, reason);
   }
   return 1;

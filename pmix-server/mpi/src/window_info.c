@@ -15,14 +15,28 @@ void msa_info_value(MPI_Info info, const char* key, const char* fallback, char* 
   if (!found) value[0] = '\0';
 }
 
-enum msa_kind msa_memory_kind(MPI_Info info, char* text) {
-  msa_info_value(info, MSA_INFO_MEM_KIND, "msa_mem_kind", text, 64);
-  if (text[0] == '\0') return kMsaOrdinary;
-  const char* word = strncmp(text, "deep_", 5) == 0 ? text + 5 : text;
-  if (strcmp(word, "nam") == 0) return kMsaNam;
-  if (strcmp(word, "nam_persistent") == 0) return kMsaNamPersistent;
-  // Kinds of the deliverable and of others that are not network attached: the MPI's own memory.
-  return strncmp(word, "nam", 3) == 0 ? kMsaBadKind : kMsaOrdinary;
+enum msa_kind msa_memory_kind(MPI_Info info, char* text, const char** key) {
+  static const char* const kKeys[] = {MSA_INFO_MEM_KIND, "msa_mem_kind"};
+  enum msa_kind kind = kMsaOrdinary;
+  for (int i = 0; i < 2; ++i) {
+    *key = kKeys[i];
+    msa_info_value(info, kKeys[i], NULL, text, 64);
+    if (text[0] == '\0') continue;
+    const char* word = strncmp(text, "deep_", 5) == 0 ? text + 5 : text;
+    const enum msa_kind this = strcmp(word, "nam") == 0              ? kMsaNam
+                               : strcmp(word, "nam_persistent") == 0 ? kMsaNamPersistent
+                                                                     : kMsaBadKind;
+    // The MPI's own memory instead would be gone with the program that meant to keep it.
+    if (this == kMsaBadKind) return this;
+    if (kind == kMsaOrdinary) kind = this;
+  }
+  return kind;
+}
+
+int msa_win_get_group(MPI_Win win, MPI_Group* group) {
+  struct msa_window* window = msa_window_of(win);
+  if (window == NULL) return msa_host_calls()->real.Win_get_group(win, group);
+  return PMPI_Comm_group(window->comm, group);
 }
 
 int msa_win_get_info(MPI_Win win, MPI_Info* info) {
@@ -41,14 +55,12 @@ int msa_win_get_info(MPI_Win win, MPI_Info* info) {
 int msa_win_set_info(MPI_Win win, MPI_Info info) {
   struct msa_window* window = msa_window_of(win);
   struct msa_verdict verdict = {0};
+  const char* key;
   char text[64];
   if (window == NULL) return msa_host_calls()->real.Win_set_info(win, info);
-  const enum msa_kind kind = msa_memory_kind(info, text);
+  const enum msa_kind kind = msa_memory_kind(info, text, &key);
   if (kind == kMsaBadKind)
-    return msa_window_error(window, MPI_ERR_INFO_VALUE,
-                            "MPI_Win_set_info: the kind of memory is '%s'; expected deep_nam or "
-                            "deep_nam_persistent",
-                            text);
+    return msa_window_error(window, MPI_ERR_INFO_VALUE, MSA_BAD_KIND, "MPI_Win_set_info", key, text);
   if (kind == kMsaNamPersistent && !window->is_persistent && window->rank == 0)
     msa_verdict_nam(&verdict, "MPI_Win_set_info",
                     msa_nam.set_lifetime(window->region->handle, MSA_NAM_PERSISTENT));

@@ -12,6 +12,7 @@ void msa_region_drop(struct msa_region* region) {
   free(region->units);
   free(region->address);
   free(region->local);
+  free(region->direct);
   free(region);
 }
 
@@ -22,7 +23,9 @@ static int Fill(struct msa_region* region, const struct msa_nam_stat* stat) {
   region->units = calloc(count + 1, sizeof *region->units);
   region->address = calloc(count + 1, sizeof *region->address);
   region->local = calloc(count + 1, 1);
-  if (region->bytes == NULL || region->units == NULL || region->address == NULL || region->local == NULL)
+  region->direct = calloc(count + 1, sizeof *region->direct);
+  if (region->bytes == NULL || region->units == NULL || region->address == NULL || region->local == NULL ||
+      region->direct == NULL)
     return -1;
   memcpy(region->name, stat->name, sizeof region->name);
   memcpy(region->port, stat->port, sizeof region->port);
@@ -45,6 +48,7 @@ struct msa_region* msa_region_make(msa_nam_region_t handle, struct msa_verdict* 
   for (int i = 0; failed == 0 && verdict->code == MPI_SUCCESS && i < region->count; ++i) {
     struct msa_nam_segment_stat segment;
     failed = msa_nam.segment_stat(handle, (uint32_t)i, &segment);
+    if (failed == 0) failed = msa_nam.direct(handle, (uint32_t)i, &region->direct[i]);
     if (failed != 0) break;
     region->bytes[i] = (MPI_Aint)segment.bytes;
     region->units[i] = segment.disp_unit != 0 ? (int)segment.disp_unit : 1;

@@ -12,6 +12,7 @@ static void Install(void) {
   struct msa_calls* calls = msa_backend_calls();
   struct msa_calls wanted = *calls;
   wanted.Win_free = &msa_win_free;
+  wanted.Win_get_group = &msa_win_get_group;
   wanted.Win_get_info = &msa_win_get_info;
   wanted.Win_set_info = &msa_win_set_info;
   wanted.Win_attach = &msa_win_attach;

@@ -163,6 +163,12 @@ static void Compare(MPI_Datatype type, int count, const char* memory, char* pack
   msa_layout_free(layout);
 }
 
+static void Free(MPI_Datatype* type) {
+  int integers, addresses, types, combiner;
+  MPI_Type_get_envelope(*type, &integers, &addresses, &types, &combiner);
+  if (combiner != MPI_COMBINER_NAMED) MPI_Type_free(type);
+}
+
 static void RandomTypes(int types, const char* memory) {
   static char packed[kBytes], ours[kBytes];
   for (int i = 0; i < types && !wrong; ++i) {
@@ -171,11 +177,16 @@ static void RandomTypes(int types, const char* memory) {
       MPI_Aint low, extent;
       MPI_Datatype outer = Wrap(type);
       MPI_Type_get_true_extent(outer, &low, &extent);
-      if (extent > kMiddle / 8 || low < -kMiddle / 8) break;  // too large for the memory
+      if (extent > kMiddle / 8 || low < -kMiddle / 8) {  // too large for the memory
+        MPI_Type_free(&outer);
+        break;
+      }
+      Free(&type);
       type = outer;
     }
     MPI_Type_commit(&type);
     Compare(type, 1 + Random(3), memory, packed, ours);
+    Free(&type);
   }
 }
 
@@ -205,12 +216,38 @@ static void KnownTypes(void) {
   MPI_Type_free(&mixed);
 }
 
+// By precision and range, as Fortran has its kinds.
+static void FortranKinds(void) {
+  MPI_Datatype types[7];
+  const int expected[7] = {MSA_NAM_FLOAT, MSA_NAM_DOUBLE, MSA_NAM_DOUBLE_COMPLEX, MSA_NAM_INT8,
+                           MSA_NAM_INT16, MSA_NAM_INT32,  MSA_NAM_INT64};
+  MPI_Type_create_f90_real(6, 30, &types[0]);
+  MPI_Type_create_f90_real(15, 300, &types[1]);
+  MPI_Type_create_f90_complex(15, 300, &types[2]);
+  MPI_Type_create_f90_integer(2, &types[3]);
+  MPI_Type_create_f90_integer(4, &types[4]);
+  MPI_Type_create_f90_integer(9, &types[5]);
+  MPI_Type_create_f90_integer(18, &types[6]);
+  for (int i = 0; i < 7; ++i) {
+    const struct msa_layout* layout = msa_layout_of(types[i]);
+    MPI_Datatype many;
+    CHECK(layout != NULL && layout->nam_type == expected[i], "kind %d is %d", i,
+          layout != NULL ? layout->nam_type : -2);
+    CHECK(layout != NULL && layout->is_contiguous && msa_op_of(MPI_SUM, layout->kind) >= 0, "kind %d", i);
+    MPI_Type_vector(3, 1, 2, types[i], &many);
+    MPI_Type_commit(&many);
+    CHECK(msa_layout_of(many)->nam_type == expected[i], "a vector of kind %d", i);
+    MPI_Type_free(&many);
+  }
+}
+
 int main(int argc, char** argv) {
   static char memory[kBytes];
   MPI_Init(&argc, &argv);
   state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
   for (int i = 0; i < kBytes; ++i) memory[i] = (char)Random(256);
   KnownTypes();
+  FortranKinds();
   RandomTypes(argc > 2 ? atoi(argv[2]) : 2000, memory);
   if (!wrong) printf("layouts ok\n");
   MPI_Finalize();

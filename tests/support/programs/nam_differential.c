@@ -269,14 +269,31 @@ static int IsGap(const struct basic* b, int byte) {
   return (b->type == MPI_DOUBLE_INT && at >= 12) || (b->type == MPI_SHORT_INT && at >= 2 && at < 4);
 }
 
+static const char* OpName(MPI_Op op) {
+  const MPI_Op ops[] = {MPI_REPLACE, MPI_NO_OP, MPI_SUM,  MPI_PROD, MPI_MIN,  MPI_MAX,    MPI_LAND,
+                        MPI_LOR,     MPI_LXOR,  MPI_BAND, MPI_BOR,  MPI_BXOR, MPI_MINLOC, MPI_MAXLOC};
+  static const char* const kNames[] = {"replace", "no_op", "sum",  "prod", "min",  "max",    "land",
+                                       "lor",     "lxor",  "band", "bor",  "bxor", "minloc", "maxloc"};
+  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; ++i)
+    if (ops[i] == op) return kNames[i];
+  return "?";
+}
+
 static int Differs(const struct step* s, const char* a, const char* b, int rank, int round) {
   static const char* const kNames[] = {"put", "get", "accumulate", "get_accumulate", "fetch_and_op", "cas"};
   int at = 0;
   while (at < kField && (a[at] == b[at] || IsGap(s->basic, at))) ++at;
   if (at == kField) return 0;
-  printf("differs: rank %d round %d %s of %d %s at target %d, byte %d: %d and %d\n", rank, round,
-         kNames[s->what], s->elements, s->basic->name, s->target, at, a[at], b[at]);
+  printf("differs: rank %d round %d %s %s of %d %s at target %d, byte %d: %d and %d\n", rank, round,
+         kNames[s->what], OpName(s->op), s->elements, s->basic->name, s->target, at, a[at], b[at]);
   return 1;
+}
+
+// This rank's field of the target, as it is after the operation.
+static void Read(const struct step* s, MPI_Win win, char* field) {
+  MPI_Win_lock(MPI_LOCK_SHARED, s->target, 0, win);
+  MPI_Get(field, kField, MPI_BYTE, s->target, s->disp, kField, MPI_BYTE, win);
+  MPI_Win_unlock(s->target, win);
 }
 
 // All of a target's memory, from both.
@@ -337,6 +354,9 @@ int main(int argc, char** argv) {
     Locked(&s, how, nam, a);
     Locked(&s, how, own, b);
     bad = Differs(&s, a, b, rank, round);
+    Read(&s, nam, a);
+    Read(&s, own, b);
+    bad = bad || Differs(&s, a, b, rank, round);
     MPI_Type_free(&s.origin_type);
     MPI_Type_free(&s.target_type);
     MPI_Type_free(&s.result_type);

@@ -1,12 +1,12 @@
 // Works on regions of network attached memory while daemons are killed, and keeps book of what was
-// acknowledged.
+// acknowledged. Which way it goes says MSA_NAM_TRANSPORT; with "fabric" it is a fault if memory is mapped.
 //
 //   nam_load PREFIX STOP_FILE SEED [TIMEOUT_MS]
 //
-// Until STOP_FILE exists: creates, puts, gets, counts, reopens and deletes regions PREFIX-0, PREFIX-1, ...
-// Then compares each region with the book. What was acknowledged must be there, what failed may or may not.
-// Prints one line, "ok regions=N puts=N adds=N unknown=N failed=N slowest_ms=N", code 0; or a line for each
-// fault, code 1.
+// Until STOP_FILE exists: creates, puts, gets, counts, locks, reopens and deletes regions PREFIX-0, PREFIX-1,
+// ... Then compares each region with the book. What was acknowledged must be there, what failed may or may
+// not. Prints one line, "ok regions=N puts=N adds=N unknown=N failed=N slowest_ms=N", code 0; or a line for
+// each fault, code 1.
 #include <msa_nam.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 enum { kRegions = 6, kSlots = 64, kCounter = kSlots, kBytes = 256 << 10, kMaybe = 64, kSlackMs = 1500 };
+// The rest of a region: all words of one value, so large that a kill finds it on its way.
+enum { kBulkAt = 4096, kWords = (kBytes - kBulkAt) / 8 };
 
 struct Slot {
   int64_t acked;
@@ -26,7 +28,7 @@ struct Region {
   char name[64];
   enum State state;
   msa_nam_region_t handle;
-  struct Slot slots[kSlots];
+  struct Slot slots[kSlots], bulk;
   int64_t adds, unknown;
 };
 
@@ -74,8 +76,14 @@ static int MayHappen(int error) {
 }
 
 static void Use(struct Region* region, msa_nam_region_t handle) {
+  struct msa_nam_segment_stat stat = {0};
+  const char* wanted = getenv("MSA_NAM_TRANSPORT");
   region->handle = handle;
   msa_nam_set_timeout(handle, timeout_ms);
+  msa_nam_segment_stat(handle, 0, &stat);
+  if (wanted == NULL || strcmp(wanted, "fabric") != 0 || stat.transport == MSA_NAM_FABRIC) return;
+  printf("%s: transport %d, not the fabric\n", region->name, (int)stat.transport);
+  ++faults;
 }
 
 static void Create(const char* prefix, struct Region* region) {
@@ -118,13 +126,7 @@ static void Close(struct Region* region) {
   region->handle = NULL;
 }
 
-static void Put(struct Region* region) {
-  struct Slot* slot = &region->slots[Random() % kSlots];
-  if (slot->maybe_count == kMaybe) return;
-  const int64_t value = (int64_t)(Random() >> 1);
-  Begin();
-  const int error =
-      End(region, "put", msa_nam_put(region->handle, 0, (uint64_t)(slot - region->slots) * 8, &value, 8));
+static void Book(struct Region* region, struct Slot* slot, int64_t value, const char* what, int error) {
   if (error == MSA_NAM_OK) {
     slot->acked = value;
     slot->maybe_count = 0;
@@ -132,8 +134,43 @@ static void Put(struct Region* region) {
   } else if (MayHappen(error)) {
     slot->maybe[slot->maybe_count++] = value;
   } else {
-    Fault(region, "put", error);
+    Fault(region, what, error);
   }
+}
+
+static void Put(struct Region* region) {
+  struct Slot* slot = &region->slots[Random() % kSlots];
+  if (slot->maybe_count == kMaybe) return;
+  const int64_t value = (int64_t)(Random() >> 1);
+  Begin();
+  Book(region, slot, value, "put",
+       End(region, "put", msa_nam_put(region->handle, 0, (uint64_t)(slot - region->slots) * 8, &value, 8)));
+}
+
+// Two pieces that are waited for.
+static int PutLater(const struct Region* region, int64_t* words) {
+  const uint64_t half = kWords / 2 * 8;
+  const struct msa_nam_piece pieces[] = {{kBulkAt, words, half},
+                                         {kBulkAt + half, words + kWords / 2, kWords * 8 - half}};
+  msa_nam_request_t request;
+  int error = msa_nam_iputv(region->handle, 0, pieces, 2, &request);
+  if (error != MSA_NAM_OK) return error;
+  do error = msa_nam_wait(request);
+  while (error == MSA_NAM_ERR_TIMEOUT);  // it could still overwrite what comes next
+  return error;
+}
+
+static void PutBulk(struct Region* region) {
+  static int64_t words[kWords];
+  if (region->bulk.maybe_count == kMaybe) return;
+  const int64_t value = (int64_t)(Random() >> 1);
+  for (int i = 0; i < kWords; ++i) words[i] = value;
+  Begin();
+  if (Random() % 2 == 0)
+    Book(region, &region->bulk, value, "large put",
+         End(region, "large put", msa_nam_put(region->handle, 0, kBulkAt, words, kWords * 8)));
+  else
+    Book(region, &region->bulk, value, "iputv", End(region, "iputv", PutLater(region, words)));
 }
 
 static void Add(struct Region* region) {
@@ -156,8 +193,24 @@ static void Add(struct Region* region) {
   }
 }
 
-static void CheckSlot(struct Region* region, int index, int64_t found) {
-  const struct Slot* slot = &region->slots[index];
+// Nobody else wants the lock: it is had again at once, whoever was killed.
+static void LockAndAdd(struct Region* region) {
+  Begin();
+  int error = End(region, "lock", msa_nam_lock(region->handle, 0, MSA_NAM_EXCLUSIVE));
+  if (error != MSA_NAM_OK) {
+    if (!MayHappen(error)) Fault(region, "lock", error);
+    Close(region);  // held or not
+    return;
+  }
+  Add(region);
+  Begin();
+  error = End(region, "unlock", msa_nam_unlock(region->handle, 0));
+  if (error == MSA_NAM_OK) return;
+  if (!MayHappen(error)) Fault(region, "unlock", error);
+  Close(region);
+}
+
+static void CheckSlot(struct Region* region, const struct Slot* slot, int index, int64_t found) {
   int known = found == slot->acked;
   for (int i = 0; i < slot->maybe_count; ++i) known |= found == slot->maybe[i];
   if (known) return;
@@ -167,14 +220,17 @@ static void CheckSlot(struct Region* region, int index, int64_t found) {
 }
 
 static void Check(struct Region* region) {
-  int64_t found[kSlots + 1];
+  static int64_t found[kBytes / 8];
   Begin();
   const int error = End(region, "get", msa_nam_get(region->handle, 0, 0, found, sizeof found));
   if (error != MSA_NAM_OK) {
     if (!MayHappen(error)) Fault(region, "get", error);
     return;
   }
-  for (int i = 0; i < kSlots; ++i) CheckSlot(region, i, found[i]);
+  for (int i = 0; i < kSlots; ++i) CheckSlot(region, &region->slots[i], i, found[i]);
+  const long before = faults;
+  for (int i = 0; i < kWords && faults == before; ++i)
+    CheckSlot(region, &region->bulk, kBulkAt / 8 + i, found[kBulkAt / 8 + i]);
   if (found[kCounter] < region->adds || found[kCounter] > region->adds + region->unknown) {
     printf("%s: the counter holds %lld, %lld were counted and %lld are unknown\n", region->name,
            (long long)found[kCounter], (long long)region->adds, (long long)region->unknown);
@@ -202,10 +258,14 @@ static void Step(const char* prefix) {
   }
   if (region->handle == NULL && !Open(region)) return;
   const uint64_t what = Random() % 100;
-  if (what < 50)
+  if (what < 40)
     Put(region);
-  else if (what < 80)
+  else if (what < 50)
+    PutBulk(region);
+  else if (what < 70)
     Add(region);
+  else if (what < 80)
+    LockAndAdd(region);
   else if (what < 94)
     Check(region);
   else if (what < 98)

@@ -4,12 +4,14 @@
 //   attach PORT SEGMENTS      by any number of processes: sizes, units, contents
 //   delete PORT               by MPI_Win_set_info and MPI_Win_free
 //   refused PORT              MPI_Comm_connect is MPI_ERR_PORT at all ranks
-//   errors, too-big, taken NAME, bad-unit, locks, active, count N, requests, overlap BYTES, ordinary, many
+//   overlap BYTES FILE        two ranks; FILE is made when the data was seen
+//   errors, too-big, taken NAME, bad-unit, locks, active, count N, mixed N, requests, ordinary, many
 #include <msa_mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, size, bad;
 
@@ -319,6 +321,40 @@ static void Count(int times) {
   MPI_Win_free(&win);
 }
 
+// Rank 0 updates plainly under exclusive locks, the others by atomic instructions under shared ones.
+static void Mixed(int times) {
+  MPI_Win win = Allocate(rank == 0 ? 64 : 0, 8);
+  const int64_t ones[] = {1, 1};
+  int64_t seen = 0, before = 0, totals[2] = {0};
+  for (int i = 0; i < times; ++i) {
+    MPI_Win_lock(rank == 0 ? MPI_LOCK_EXCLUSIVE : MPI_LOCK_SHARED, 0, 0, win);
+    if (rank == 0 && i % 2 == 0) {
+      MPI_Accumulate(ones, 2, MPI_INT64_T, 0, 0, 2, MPI_INT64_T, MPI_SUM, win);
+    } else if (rank == 0) {
+      MPI_Get(totals, 2, MPI_INT64_T, 0, 0, 2, MPI_INT64_T, win);
+      MPI_Win_flush(0, win);
+      ++totals[0], ++totals[1];
+      MPI_Put(totals, 2, MPI_INT64_T, 0, 0, 2, MPI_INT64_T, win);
+    } else {
+      MPI_Fetch_and_op(ones, &seen, MPI_INT64_T, 0, 0, MPI_SUM, win);
+      MPI_Fetch_and_op(NULL, &before, MPI_INT64_T, 0, 1, MPI_NO_OP, win);
+      for (int done = 0; !done;) {
+        const int64_t more = before + 1;
+        MPI_Compare_and_swap(&more, &before, &seen, MPI_INT64_T, 0, 1, win);
+        done = seen == before;
+        before = seen;
+      }
+    }
+    MPI_Win_unlock(0, win);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+  MPI_Get(totals, 2, MPI_INT64_T, 0, 0, 2, MPI_INT64_T, win);
+  MPI_Win_unlock(0, win);
+  CHECK(totals[0] == (int64_t)times * size && totals[1] == totals[0]);
+  MPI_Win_free(&win);
+}
+
 // ------------------------------------------------------------------------------------------- requests
 
 static void Requests(void) {
@@ -355,25 +391,60 @@ static void Requests(void) {
   free(back);
 }
 
-// The program computes while the data is on its way: the request is still pending when MPI_Rput is back.
-static void Overlap(MPI_Aint bytes) {
-  MPI_Win win = Allocate(bytes, 1);
-  char* data = malloc((size_t)bytes);
+// Rank 0 puts into rank 1's segment and computes. First without a call of MPI until rank 1 has seen the data
+// arrive, which it says by making `sign`; then with calls of MPI_Test in between.
+static void Compute(void) {
+  volatile double x = 1;
+  for (int i = 0; i < 1000; ++i) x = x * 1.0000001;
+}
+
+static void PutAndCompute(char* data, MPI_Aint bytes, MPI_Win win, const char* sign) {
   MPI_Request request;
+  int done = 0;
+  memset(data, 1, (size_t)bytes);
+  MPI_Rput(data, (int)bytes, MPI_BYTE, 1, 0, (int)bytes, MPI_BYTE, win, &request);
+  while (access(sign, F_OK) != 0) Compute();
+  while (!done) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  // A machine that gives this process no time may have sent all before the first test: once is enough.
   long rounds = 0;
-  memset(data, rank + 1, (size_t)bytes);
-  MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
-  MPI_Rput(data, (int)bytes, MPI_BYTE, rank, 0, (int)bytes, MPI_BYTE, win, &request);
-  for (int done = 0; !done; ++rounds) {
-    volatile double x = 1;
-    for (int i = 0; i < 1000; ++i) x = x * 1.0000001;
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  for (int attempt = 0; attempt < 50 && rounds < 2; ++attempt) {
+    memset(data, 2, (size_t)bytes);
+    MPI_Rput(data, (int)bytes, MPI_BYTE, 1, 0, (int)bytes, MPI_BYTE, win, &request);
+    for (rounds = 0, done = 0; !done; ++rounds) {
+      Compute();
+      MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    }
   }
-  memset(data, 0, (size_t)bytes);
-  MPI_Get(data, (int)bytes, MPI_BYTE, rank, 0, (int)bytes, MPI_BYTE, win);
-  MPI_Win_unlock(rank, win);
-  CHECK(data[0] == rank + 1 && data[bytes - 1] == rank + 1);
-  if (rank == 0) printf("rounds of computing: %ld\n", rounds);
+  printf("rounds of computing: %ld\n", rounds);
+}
+
+static void AwaitData(MPI_Aint bytes, MPI_Win win, const char* sign) {
+  char first = 0, last = 0;
+  while (first != 1 || last != 1) {
+    MPI_Get(&first, 1, MPI_BYTE, 1, 0, 1, MPI_BYTE, win);
+    MPI_Get(&last, 1, MPI_BYTE, 1, bytes - 1, 1, MPI_BYTE, win);
+    MPI_Win_flush(1, win);
+  }
+  FILE* file = fopen(sign, "w");
+  if (file == NULL) MPI_Abort(MPI_COMM_WORLD, 2);  // rank 0 would wait for ever
+  fclose(file);
+}
+
+static void Overlap(MPI_Aint bytes, const char* sign) {
+  MPI_Win win = Allocate(rank == 1 ? bytes : 0, 1);
+  char* data = calloc(1, (size_t)bytes);
+  MPI_Win_lock_all(0, win);
+  if (rank == 0) PutAndCompute(data, bytes, win, sign);
+  if (rank == 1) AwaitData(bytes, win, sign);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1) {
+    MPI_Get(data, (int)bytes, MPI_BYTE, 1, 0, (int)bytes, MPI_BYTE, win);
+    MPI_Win_flush(1, win);
+    MPI_Aint right = 0;
+    while (right < bytes && data[right] == 2) ++right;
+    CHECK(right == bytes);
+  }
+  MPI_Win_unlock_all(win);
   MPI_Win_free(&win);
   free(data);
 }
@@ -447,10 +518,12 @@ static void Run(int argc, char** argv) {
     Active();
   else if (Is(command, "count"))
     Count(atoi(first));
+  else if (Is(command, "mixed"))
+    Mixed(atoi(first));
   else if (Is(command, "requests"))
     Requests();
   else if (Is(command, "overlap"))
-    Overlap(atol(first));
+    Overlap(atol(first), argc > 3 ? argv[3] : "");
   else if (Is(command, "ordinary"))
     Ordinary();
   else if (Is(command, "many"))

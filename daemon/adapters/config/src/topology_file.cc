@@ -24,6 +24,7 @@
 #define TOML_UNREACHABLE __builtin_unreachable()
 #include <toml++/toml.h>
 
+#include "msa/adapters/config/nam_backing.h"
 #include "msa/adapters/process/files.h"
 #include "msa/topology/host_list.h"
 #include "msa/topology/suggest.h"
@@ -34,6 +35,7 @@ namespace {
 constexpr std::int64_t kMaxCores = 65536;
 constexpr std::int64_t kMaxParts = 65536;  // packages, NUMA nodes, GPUs of a node
 constexpr std::size_t kMaxNodes = kMaxHostListNames;
+constexpr std::size_t kMaxPath = 1024;
 constexpr std::size_t kMaxWord = 63;  // names of modules, kinds and nodes: a DNS label
 
 constexpr std::string_view kDefaultTopology = R"([system]
@@ -127,6 +129,9 @@ class Reader {
     return std::move(system_);
   }
 
+  // Of what was read.
+  const std::string& nam_backing() const { return nam_backing_; }
+
   template <class... Args>
   Status Fault(std::size_t line, fmt::format_string<Args...> format, Args&&... args) const {
     return At(line, fmt::format(format, std::forward<Args>(args)...));
@@ -174,7 +179,8 @@ class Reader {
     if (nam == nullptr) return Status::Ok();
     if (!nam->is_table()) return Fault(Line(*nam), "'nam' is {}; expected the table [nam]", ShownValue(*nam));
     const Place place{*nam->as_table(), "[nam]"};
-    MSA_RETURN_IF_ERROR(CheckKeys(place.table, place.what, {"user_quota", "job_quota", "job_default"}));
+    MSA_RETURN_IF_ERROR(
+        CheckKeys(place.table, place.what, {"user_quota", "job_quota", "job_default", "backing"}));
     MSA_ASSIGN_OR_RETURN(system_.nam_user_quota, Size(place, "user_quota"));
     MSA_ASSIGN_OR_RETURN(system_.nam_job_quota, Size(place, "job_quota"));
     MSA_ASSIGN_OR_RETURN(system_.nam_job_default, Size(place, "job_default"));
@@ -182,7 +188,28 @@ class Reader {
       return Fault(Line(*place.table.get("job_default")),
                    "key 'job_default' of [nam] is {} bytes, more than 'job_quota', which is {}; reduce it",
                    system_.nam_job_default.value, system_.nam_job_quota.value);
+    MSA_ASSIGN_OR_RETURN(nam_backing_, Directory(place, "backing"));
     return Status::Ok();
+  }
+
+  // An absolute path without a '/' at its end; empty without the key. Whether it is there is for its user to
+  // see: the file may be another machine's.
+  Result<std::string> Directory(const Place& place, std::string_view key) const {
+    const toml::node* node = place.table.get(key);
+    if (node == nullptr) return std::string();
+    const auto* text = node->as_string();
+    if (text == nullptr)
+      return Fault(Line(*node), "key '{}' of {} is {}; expected a text", key, place.what, ShownValue(*node));
+    std::string path = text->get();
+    const bool visible = std::none_of(
+        path.begin(), path.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+    if (!path.starts_with('/') || path.size() > kMaxPath || !visible)
+      return Fault(Line(*node),
+                   "key '{}' of {} is \"{}\"; expected an absolute path of at most {} visible characters, as "
+                   "\"/data/nam\"",
+                   key, place.what, visible ? Shown(path) : "...", kMaxPath);
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    return path;
   }
 
   // A string of 1 to kMaxWord characters; without `otherwise` the key is required.
@@ -351,13 +378,17 @@ class Reader {
                                             "numa",  "gpus",  "nam",    "real"};
   const std::string& name_;
   SystemTopology system_;
+  std::string nam_backing_;
   std::map<std::string, std::size_t, std::less<>> module_lines_;
   std::map<std::string, std::size_t, std::less<>> node_lines_;
 };
 
-}  // namespace
+struct Contents {
+  SystemTopology system;
+  std::string nam_backing;
+};
 
-Result<SystemTopology> ParseTopology(std::string_view text, const std::string& name) {
+Result<Contents> ParseContents(std::string_view text, const std::string& name) {
   if (text.size() > kMaxTopologyFileBytes)
     return Error(Code::kInvalidArgument,
                  "topology file {} has {} bytes, the limit is {}; write nodes as ranges, \"cn[0-99]\"", name,
@@ -367,17 +398,38 @@ Result<SystemTopology> ParseTopology(std::string_view text, const std::string& n
   if (!parsed)
     return reader.Fault(parsed.error().source().begin.line, "syntax error in column {}: {}",
                         parsed.error().source().begin.column, Shown(parsed.error().description()));
-  return reader.Read(parsed.table());
+  MSA_ASSIGN_OR_RETURN(SystemTopology system, reader.Read(parsed.table()));
+  return Contents{std::move(system), reader.nam_backing()};
+}
+
+Result<std::string> ReadTopologyText(const std::string& path) {
+  auto text = ReadFile(path, kMaxTopologyFileBytes);
+  if (text.ok()) return text;
+  const Code code =
+      text.status().code() == Code::kResourceExhausted ? Code::kInvalidArgument : text.status().code();
+  return Error(code, "topology file {}: {}", path, text.status().message());
+}
+
+}  // namespace
+
+Result<SystemTopology> ParseTopology(std::string_view text, const std::string& name) {
+  MSA_ASSIGN_OR_RETURN(Contents contents, ParseContents(text, name));
+  return std::move(contents.system);
+}
+
+Result<std::string> ParseNamBacking(std::string_view text, const std::string& name) {
+  MSA_ASSIGN_OR_RETURN(Contents contents, ParseContents(text, name));
+  return std::move(contents.nam_backing);
 }
 
 Result<SystemTopology> LoadTopologyFile(const std::string& path) {
-  auto text = ReadFile(path, kMaxTopologyFileBytes);
-  if (!text.ok()) {
-    const Code code =
-        text.status().code() == Code::kResourceExhausted ? Code::kInvalidArgument : text.status().code();
-    return Error(code, "topology file {}: {}", path, text.status().message());
-  }
-  return ParseTopology(*text, path);
+  MSA_ASSIGN_OR_RETURN(const std::string text, ReadTopologyText(path));
+  return ParseTopology(text, path);
+}
+
+Result<std::string> LoadNamBacking(const std::string& path) {
+  MSA_ASSIGN_OR_RETURN(const std::string text, ReadTopologyText(path));
+  return ParseNamBacking(text, path);
 }
 
 std::string_view DefaultTopologyText() { return kDefaultTopology; }

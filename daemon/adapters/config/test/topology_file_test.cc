@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/adapters/config/nam_backing.h"
+
 namespace msa {
 namespace {
 
@@ -73,6 +75,22 @@ TEST(TopologyFile, LimitsNetworkAttachedMemory) {
   EXPECT_THAT(Refusal("[nam]\njob_quota = \"1M\"\njob_default = \"2M\"\n" + node),
               HasSubstr("small.toml:3: key 'job_default' of [nam] is 2097152 bytes, more than 'job_quota'"));
   EXPECT_THAT(Refusal("nam = 3\n" + node), HasSubstr("small.toml:1: 'nam' is 3; expected the table [nam]"));
+}
+
+TEST(TopologyFile, NamesTheDirectoryOfNetworkAttachedMemory) {
+  const std::string node = std::string(kModule) + "[[module.node]]\nnames = \"bn0\"\ncores = 1\n";
+  const auto backing = [&](const std::string& value) {
+    return ParseNamBacking("[nam]\nbacking = " + value + "\n" + node, "small.toml");
+  };
+  EXPECT_EQ(*backing("\"/data/nam\""), "/data/nam");
+  EXPECT_EQ(*backing("\"/data/with blank//\""), "/data/with blank");
+  EXPECT_EQ(*ParseNamBacking(node, "small.toml"), "");
+  EXPECT_THAT(
+      backing("\"nam\"").status().message(),
+      StartsWith("topology file small.toml:2: key 'backing' of [nam] is \"nam\"; expected an absolute"));
+  EXPECT_THAT(backing("7").status().message(), HasSubstr("is 7; expected a text"));
+  EXPECT_FALSE(backing("\"/a\\u0007b\"").ok());
+  EXPECT_FALSE(backing("\"/" + std::string(1024, 'a') + "\"").ok());
 }
 
 TEST(TopologyFile, DescribesTheDefaultSystem) {

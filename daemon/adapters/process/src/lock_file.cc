@@ -25,7 +25,8 @@ pid_t ReadPid(int fd) {
 }
 
 // A holder that was killed while it started a child is outlived by the child's copy of the lock, until that
-// has exec'ed: the dead holder's lock is waited for.
+// has exec'ed: the dead holder's lock is waited for. So is one without a name: a holder writes it at once,
+// and an asker (LockHolder) goes at once.
 bool Lock(int fd) {
   constexpr int kRounds = 200;
   constexpr int kRoundMillis = 5;
@@ -33,9 +34,9 @@ bool Lock(int fd) {
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
     const int error = errno;
     const pid_t holder = ReadPid(fd);
-    const bool dead = holder > 0 && ::kill(holder, 0) != 0 && errno == ESRCH;
+    const bool passing = holder <= 0 || (::kill(holder, 0) != 0 && errno == ESRCH);
     errno = error;
-    if (error != EWOULDBLOCK || !dead || round == kRounds) return false;
+    if (error != EWOULDBLOCK || !passing || round == kRounds) return false;
     ::poll(nullptr, 0, kRoundMillis);
   }
 }
@@ -51,9 +52,11 @@ Result<LockFile> LockFile::Acquire(const std::string& path, const std::string& w
                  ReadPid(fd.get()), path);
   }
   const std::string text = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(fd.get(), 0) != 0) return ErrnoError(errno, "truncate lock file '" + path + "'");
+  // In this order there is a name in it at every moment.
   if (::pwrite(fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     return ErrnoError(errno, "write lock file '" + path + "'");
+  if (::ftruncate(fd.get(), static_cast<off_t>(text.size())) != 0)
+    return ErrnoError(errno, "truncate lock file '" + path + "'");
   return LockFile(std::move(fd));
 }
 

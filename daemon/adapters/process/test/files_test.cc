@@ -1,8 +1,12 @@
 #include "msa/adapters/process/files.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <future>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -119,6 +123,19 @@ TEST(LockFile, IsHeldByOneProcessAtATimeWhoseNumberItNames) {
   }
   EXPECT_EQ(LockHolder(dir / "lock"), 0);
   EXPECT_TRUE(LockFile::Acquire(dir / "lock", "node daemon cn0").ok());
+}
+
+// As LockHolder does, and a holder before it has written its number.
+TEST(LockFile, WaitsForWhoHoldsItWithoutAName) {
+  const TemporaryDirectory dir;
+  const int asker = ::open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(asker, 0);
+  ASSERT_EQ(::flock(asker, LOCK_SH), 0);
+  auto acquired =
+      std::async(std::launch::async, [&] { return LockFile::Acquire(dir / "lock", "x").status(); });
+  EXPECT_EQ(acquired.wait_for(Millis(100)), std::future_status::timeout);
+  ::close(asker);
+  EXPECT_TRUE(acquired.get().ok());
 }
 
 TEST(LockFile, IsNotInheritedByChildren) {

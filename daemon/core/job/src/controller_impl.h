@@ -270,6 +270,7 @@ class Controller::Impl {
   void LoseNamClients(const Job& job, const std::string& node);
   nam_event::JobStarted NamStart(const Job& job) const;
   Status CheckNamRegions(const event::Submit& e) const;
+  std::vector<std::uint32_t> NamGroups(const UserIdentity& user, const JobSpec& spec) const;
 
   // -- outlet
   template <class E>

@@ -93,13 +93,39 @@ void Controller::Impl::Handle(event::Submit& e) {
   NeedPass();
 }
 
+namespace {
+
+// msactl's, of a failure of the launch.
+constexpr std::int32_t kNotLaunched = 125;
+
+// A region that was there when the job was queued may have been removed, or its rights taken back.
+Status StillBound(const NamBook& nam, const JobRecord& record, std::vector<std::uint32_t> groups) {
+  NamCaller caller;
+  caller.user = record.user;
+  caller.user_name = record.user_name;
+  caller.groups = std::move(groups);
+  for (const wire::NamRegionBinding& binding : record.spec.nam_regions) {
+    const Status status = nam.CheckBinding(caller, binding).WithContext("--nam-region");
+    if (!status.ok() && status.code() != Code::kUnavailable) return status;
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
 void Controller::Impl::Handle(event::SchedulePass&) {
   SettleAll();
   if (!pending.empty()) {
     Plan plan = Schedule(View(), PendingJobs(), now, options.scheduler);
-    for (const msa::Start& start : plan.starts)
-      if (Job* job = Find(start.id); job != nullptr && pending.contains(start.id))
+    for (const msa::Start& start : plan.starts) {
+      Job* job = Find(start.id);
+      if (job == nullptr || !pending.contains(start.id)) continue;
+      const JobRecord& record = job->record;
+      if (const Status bound = StillBound(nam, record, NamGroups(record.user, record.spec)); bound.ok())
         Start(*job, start.placement);
+      else
+        Finish(*job, {.exit_code = kNotLaunched, .reason = bound.message(), .code = bound.code()});
+    }
     for (Waiting& waiting : plan.waiting) {
       Job* job = Find(waiting.id);
       if (job == nullptr) continue;

@@ -221,6 +221,14 @@ void Controller::Impl::Handle(event::FromNamd& e) {
 
 // ------------------------------------------------------------------------------------------------- jobs
 
+// A user database is asked only for jobs that need it.
+std::vector<std::uint32_t> Controller::Impl::NamGroups(const UserIdentity& user, const JobSpec& spec) const {
+  if (spec.nam_regions.empty() || !options.groups_of) return {};
+  std::vector<std::uint32_t> groups = options.groups_of(user);
+  if (groups.size() > kMaxGroups) groups.clear();
+  return groups;
+}
+
 nam_event::JobStarted Controller::Impl::NamStart(const Job& job) const {
   const JobRecord& record = job.record;
   return {record.id,
@@ -228,7 +236,8 @@ nam_event::JobStarted Controller::Impl::NamStart(const Job& job) const {
           record.user_name,
           record.nam,
           record.spec.nam.value > 0,
-          record.spec.nam_regions};
+          record.spec.nam_regions,
+          NamGroups(record.user, record.spec)};
 }
 
 void Controller::Impl::StartNam(Job& job) {
@@ -257,6 +266,7 @@ Status Controller::Impl::CheckNamRegions(const event::Submit& e) const {
   NamCaller caller;
   caller.user = e.user;
   caller.user_name = e.user_name;
+  caller.groups = NamGroups(e.user, e.spec);
   for (const wire::NamRegionBinding& binding : e.spec.nam_regions)
     MSA_RETURN_IF_ERROR(nam.CheckBinding(caller, binding).WithContext("--nam-region"));
   return Status::Ok();

@@ -13,17 +13,23 @@ using testing::HasSubstr;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSystem = 0x77;
 
-SystemTopology WithNam() {
+SystemTopology WithNam(Bytes capacity) {
   SystemTopology t = Small();
   t.modules.push_back({ModuleId(3), "nam", "nam"});
-  t.nodes.push_back(
-      {.name = "nam0", .module = ModuleId(3), .cores = 1, .nam = Bytes(kMiB), .synthetic = true});
-  t.nam_job_quota = Bytes(kMiB / 2);
+  t.nodes.push_back({.name = "nam0", .module = ModuleId(3), .cores = 1, .nam = capacity, .synthetic = true});
+  t.nam_job_quota = Bytes(capacity.value / 2);
   return t;
 }
 
-ControllerOptions Options() {
+// Supplementary groups by uid.
+using GroupTable = std::map<std::uint32_t, std::vector<std::uint32_t>>;
+
+ControllerOptions Options(const GroupTable& groups) {
   ControllerOptions options;
+  options.groups_of = [&groups](const UserIdentity& user) {
+    const auto it = groups.find(user.uid);
+    return it == groups.end() ? std::vector<std::uint32_t>() : it->second;
+  };
   options.nam_system = kSystem;
   options.nam_key = std::string(32, 'k');
   options.sign_lease = [](std::string_view lease) { return "signed:" + std::to_string(lease.size()); };
@@ -32,14 +38,14 @@ ControllerOptions Options() {
 
 class ControllerNam : public ::testing::Test {
  protected:
-  ControllerNam() {
+  explicit ControllerNam(Bytes capacity_ = Bytes(kMiB)) : capacity(capacity_) {
     h.RegisterAll();
     Up();
   }
 
   void Up() {
     wire::NamdHello hello;
-    hello.capacity = Bytes(kMiB);
+    hello.capacity = capacity;
     hello.socket = "/d/n/nam0/namd.sock";
     for (const auto& [key, state] : extents)
       hello.extents.push_back({key.first, key.second, state, Bytes(64)});
@@ -133,7 +139,9 @@ class ControllerNam : public ::testing::Test {
     return failed.ok() ? *failed : wire::NamFailed{};
   }
 
-  Harness h{Options(), WithNam()};
+  const Bytes capacity;
+  GroupTable groups;
+  Harness h{Options(groups), WithNam(capacity)};
   std::map<std::pair<RegionUuid, Generation>, wire::NamExtentState> extents;
   std::set<std::uint64_t> done;
   std::uint64_t random = 0;
@@ -234,7 +242,7 @@ TEST_F(ControllerNam, AnRpcsLeasesEndWithIt) {
 }
 
 TEST_F(ControllerNam, AJobThatEndsTakesItsWindowsWithItHoweverItEnds) {
-  const JobId first = Run(1000);
+  const JobId first = Run(2000);
   FromTask(first, Create("win", 1000, wire::NamLifetime::kLease));
   FromTask(first, Create("kept", 0));
   h.End(first);
@@ -359,6 +367,21 @@ TEST_F(ControllerNam, ABindingIsCheckedWhenTheJobIsSubmitted) {
   EXPECT_THAT(h.Submit(Harness::Request(spec)).status().message(), HasSubstr("twice"));
 }
 
+TEST_F(ControllerNam, ASupplementaryGroupGivesTheRightToABinding) {
+  wire::NamCreate shared = Create("data", 64);
+  shared.mode = 0640;
+  ASSERT_TRUE(Call(shared, kBob).status.ok());
+  h.On(event::NamCallEnded{1});
+  JobSpec spec = Harness::Spec("cluster", 1);
+  spec.nam_regions = {{"data", NamRights::kRead}};
+  EXPECT_EQ(h.Submit(Harness::Request(spec)).status().code(), Code::kPermissionDenied);
+  groups[kAda.uid] = {kBob.gid};
+  const JobId job = Run(0, {{"data", NamRights::kRead}});
+  const auto held = Call(wire::NamRemove{"data", false}, kBob);
+  EXPECT_EQ(held.status.code(), Code::kFailedPrecondition) << "the job holds it";
+  h.End(job);
+}
+
 TEST_F(ControllerNam, ABoundRegionIsHeldByTheJobWhileItRuns) {
   ASSERT_TRUE(Call(Create("data", 64)).status.ok());
   h.On(event::NamCallEnded{1});
@@ -368,6 +391,25 @@ TEST_F(ControllerNam, ABoundRegionIsHeldByTheJobWhileItRuns) {
             static_cast<std::uint8_t>(Code::kPermissionDenied));
   h.End(job);
   EXPECT_TRUE(Call(wire::NamRemove{"data", false}).status.ok());
+}
+
+TEST_F(ControllerNam, AQueuedJobWhoseRegionIsRemovedFailsWithTheReasonAndTakesNothing) {
+  const JobId first = Run(kMiB / 2);
+  ASSERT_TRUE(Call(Create("data", kMiB / 4)).status.ok());
+  h.On(event::NamCallEnded{1});
+  JobSpec spec = Harness::Spec("cluster", 1);
+  spec.nam = Bytes(kMiB / 2);
+  spec.nam_regions = {{"data", NamRights::kRead}};
+  const JobId queued = h.MustSubmit(spec);
+  ASSERT_EQ(h.State(queued), JobState::kPending);
+  // With it there is room, and the job's turn comes.
+  ASSERT_TRUE(Call(wire::NamRemove{"data", true}).status.ok());
+  EXPECT_EQ(h.State(queued), JobState::kFailed);
+  EXPECT_THAT(h.Record(queued).reason, AllOf(HasSubstr("--nam-region"), HasSubstr("'data'")));
+  EXPECT_EQ(h.Record(queued).exit_code, 125);
+  EXPECT_TRUE(h.Sent<effect::SendStartJob>().empty());
+  h.End(first);
+  EXPECT_TRUE(Call(Create("next", kMiB)).status.ok()) << "nothing is kept for it";
 }
 
 TEST_F(ControllerNam, ALargerAllotmentIsOnDiskBeforeItIsTold) {
@@ -398,11 +440,15 @@ TEST_F(ControllerNam, ACreateNeedsOneCommitAndNoPass) {
   EXPECT_EQ(h.Sent<nam_effect::PutLease>().size(), 1u);
 }
 
-TEST_F(ControllerNam, AnAnswerThatIsTooLongIsRefusedInWords) {
-  const JobId job = Run();
+class ControllerLargeNam : public ControllerNam {
+ protected:
+  ControllerLargeNam() : ControllerNam(Bytes(64 * kMiB)) {}
+};
+
+TEST_F(ControllerLargeNam, GivesALeaseOfTheMostSegmentsThatFitsIntoAMessage) {
   wire::NamCreate wide = Create("wide", 1);
   wide.segments.assign(wire::kMaxNamSegments, {Bytes(1), 1});
-  const wire::NamToTask answer = FromTask(job, wide);
+  const wire::NamToTask answer = FromTask(Run(32 * kMiB), wide);
   EXPECT_EQ(answer.type, wire::NamGranted::kType);
   EXPECT_LE(answer.payload.size(), wire::kMaxNamPayload);
 }

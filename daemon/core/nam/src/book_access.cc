@@ -62,6 +62,10 @@ NamRights NamBook::Impl::RightsOf(const RegionRecord& record, const UserIdentity
 NamRights NamBook::Impl::RightsOf(const Region& region, const NamCaller& caller) const {
   NamRights rights = RightsOf(region.record, caller.user, caller.groups);
   if (caller.holder.job.value == 0) return rights;
+  // What was asked for limits the job, too, if it could not be bound when it started.
+  if (const auto job = jobs.find(caller.holder.job); job != jobs.end())
+    for (const wire::NamRegionBinding& binding : job->second.started.regions)
+      if (Find(binding.region) == &region) rights = rights & (binding.rights | NamRights::kMap);
   const auto bound = held.find(NamHolder{caller.holder.job});
   if (bound == held.end()) return rights;
   for (const LeaseId id : bound->second)
@@ -157,7 +161,7 @@ Status NamBook::Impl::CheckThere(const Region& region) const {
   return Error(
       Code::kDataLoss,
       "region '{}': its memory on {} is lost or was cut; remove it, or bring it back with 'msactl region "
-      "restore'",
+      "restore --force'",
       region.record.name, named);
 }
 
@@ -177,7 +181,7 @@ wire::NamRegionInfo NamBook::Impl::InfoOf(const Region& region) const {
   info.state = StateOf(region);
   info.job = record.created_by;
   info.created_ms = ToUnixMillis(record.created_at);
-  info.bytes = Bytes(region.bytes);
+  info.bytes = record.bytes();
   info.segments.reserve(record.segments.size());
   for (const wire::NamSegmentPlace& segment : record.segments)
     info.segments.push_back({segment.bytes, segment.disp_unit, record.extents[segment.extent].node});
@@ -207,8 +211,10 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamList& m) {
   if (!m.region.empty()) {
     if (Status status = CheckNamSelector(m.region); !status.ok()) return Answer(e.tag, std::move(status));
     const Region* region = Find(m.region);
-    if (region == nullptr || !MaySee(*region, e.caller))
+    if (region == nullptr)
       return Answer(e.tag, Error(Code::kNotFound, "no region '{}'; see 'msactl region list'", m.region));
+    // As all other requests say it: names are everybody's, and a taken one is no secret.
+    if (!MaySee(*region, e.caller)) return Answer(e.tag, CheckRights(*region, e.caller, NamRights::kRead));
     listing.regions.push_back(InfoOf(*region));
     for (const LeaseId id : region->leases) listing.regions[0].holders.push_back(HolderOf(leases.at(id)));
     return Answer(e.tag, NamReplyBody(std::move(listing)));
@@ -303,7 +309,14 @@ Result<RegionRecord> NamBook::Impl::WithAccess(const RegionRecord& record, const
       return Error(Code::kInvalidArgument,
                    "entry of kind {} with rights {}; expected kind 0 or 1, rights 0 to 7",
                    static_cast<int>(entry.kind), static_cast<int>(entry.rights));
-    std::erase_if(next.acl, [&](const auto& old) { return old.kind == entry.kind && old.id == entry.id; });
+    if (entry.id == ~std::uint32_t{0})
+      return Error(Code::kInvalidArgument, "entry of id {}, which is nobody's; expected 0 to {}", entry.id,
+                   entry.id - 1);
+    const auto old_ones = std::erase_if(
+        next.acl, [&](const auto& old) { return old.kind == entry.kind && old.id == entry.id; });
+    if (entry.rights == NamRights::kNone && old_ones == 0 && !m.clear)
+      return Error(Code::kNotFound, "region '{}' has no entry of {} {}; see 'msactl region acl {}'",
+                   next.name, entry.kind == wire::NamAclKind::kUser ? "uid" : "gid", entry.id, next.name);
     if (entry.rights != NamRights::kNone) next.acl.push_back(entry);
     if (next.acl.size() > wire::kMaxNamAcl)
       return Error(Code::kInvalidArgument, "region '{}' would have more than {} entries; use groups",

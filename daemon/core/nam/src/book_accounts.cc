@@ -1,4 +1,5 @@
-// Who is charged what. A region costs its NAM nodes the bytes of its segments until namd has freed them; its
+// Who is charged what. A region costs its NAM nodes the bytes of its segments (nam_book::ChargeOf) until namd
+// has freed them; its
 // owner if it is persistent or of no job; and the job that made it as long as both live.
 #include <algorithm>
 #include <limits>
@@ -91,11 +92,16 @@ Status NamBook::Impl::CheckUserQuota(const UserIdentity& user, const std::string
       name, user.uid, Text(more), Text(quota), Text(used), Text(Less(quota, used)));
 }
 
+std::optional<std::uint64_t> NamBook::Impl::LimitOf(const Job& job) const {
+  if (job.started.reserved) return job.reserved;
+  if (policy.job_default.value == 0) return std::nullopt;
+  return job.reserved + policy.job_default.value;
+}
+
 Status NamBook::Impl::CheckJobQuota(const Job& job, std::uint64_t more) const {
-  if (!job.started.reserved && policy.job_default.value == 0) return Status::Ok();
-  const std::uint64_t extra = job.started.reserved ? 0 : policy.job_default.value;
-  const std::uint64_t limit = job.reserved + extra;
-  if (more == 0 || more <= Less(limit, job.used)) return Status::Ok();
+  const auto in_effect = LimitOf(job);
+  if (!in_effect || more == 0 || more <= Less(*in_effect, job.used)) return Status::Ok();
+  const std::uint64_t limit = *in_effect;
   const JobId id = job.started.job;
   if (!job.started.reserved && job.reserved == 0)
     return Error(
@@ -148,7 +154,7 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamUsageAsk&) {
   for (const auto& [id, job] : jobs) {
     undrawn += Less(job.reserved, job.used);
     if (all(job.started.user.uid) && (job.used > 0 || job.reserved > 0))
-      usage.jobs.push_back({id, Bytes(job.used), Bytes(job.reserved)});
+      usage.jobs.push_back({id, Bytes(job.used), Bytes(LimitOf(job).value_or(0))});
   }
   usage.reserved = Bytes(undrawn);
   Answer(e.tag, NamReplyBody(std::move(usage)));

@@ -24,7 +24,7 @@ void NamBook::Impl::CheckNode(const Check& check, std::size_t index, wire::NamCh
         finding.what += "; the region is marked as damaged";
         Put(region);
       } else if (extent.damaged) {
-        finding.what += "; remove the region, or bring it back with 'msactl region restore'";
+        finding.what += "; remove the region, or bring it back with 'msactl region restore --force'";
       }
       result.findings.push_back(std::move(finding));
     }
@@ -150,8 +150,8 @@ Status NamBook::Impl::CheckAccounts() const {
   };
   for (const auto& [uuid, region] : regions) {
     const RegionRecord& record = region.record;
-    std::uint64_t bytes = record.bytes().value;
     const auto charges = nam_book::ChargesOf({record.extents, record.segments});
+    std::uint64_t bytes = nam_book::SumOf(charges);
     for (std::size_t e = 0; e < charges.size(); ++e) charge(record, record.extents[e], charges[e]);
     if (region.committed() && region.pending) {
       const Layout& next = region.pending->layout;
@@ -210,6 +210,9 @@ Status NamBook::Impl::CheckTables() const {
       return Error(Code::kInternal, "lease {} is of job {}, which has ended", id, lease.holder.job);
     if (id > last_lease) return Error(Code::kInternal, "lease {} is beyond the last one, {}", id, last_lease);
   }
+  for (const auto& [id, heir] : heirs)
+    if (!leases.contains(id) || leases.at(id).holder == heir || heir.node.empty())
+      return Error(Code::kInternal, "lease {} has an heir that it cannot have", id);
   std::size_t named = 0;
   for (const auto& [uuid, region] : regions) {
     const RegionRecord& record = region.record;

@@ -60,7 +60,7 @@ class NamBook::Impl {
   struct Region {
     RegionRecord record;
     std::vector<std::uint64_t> charges;  // by extent
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0;             // their sum
     std::set<LeaseId> leases;
     std::optional<Pending> pending;
     std::vector<std::uint64_t> removers;  // tags
@@ -217,6 +217,7 @@ class NamBook::Impl {
   void Forget(Region& region);
   void AddGhost(std::size_t node, ExtentKey key, std::uint64_t bytes);
   void DropGhost(std::size_t node, ExtentKey key);
+  bool HasGhosts(std::size_t node, RegionUuid uuid) const;
   void AskFree(std::size_t node, ExtentKey key);
   void Freed(std::size_t node, ExtentKey key);
   void AskFreesAgain(std::size_t node);
@@ -229,8 +230,9 @@ class NamBook::Impl {
   void Reconcile(std::size_t node);
   void ReconcileRegion(Region& region, std::size_t node);
   void EndOrphans(const std::function<bool(Instant)>& over);
-  // The lease passes to the caller if its holder is an orphan.
+  // The lease passes to the caller if its holder is an orphan, else once it is one.
   void TakeOver(LeaseRecord& lease, const NamCaller& caller);
+  void Pass(LeaseRecord& lease, const NamHolder& heir);
   void DropConnections(std::size_t node, const nam_event::NamdUp& e, std::uint32_t old_pid);
   void ForgetAsks(std::size_t node);
   bool Missing(const Region& region, std::size_t extent) const;
@@ -252,6 +254,8 @@ class NamBook::Impl {
   void ChargeJob(Job& job, std::uint64_t bytes, Sign sign);
   void SetReserved(Job& job, std::uint64_t reserved);
   Status CheckUserQuota(const UserIdentity& user, const std::string& name, std::uint64_t more) const;
+  // What the job may draw: its allotment, or the default and what its children asked for; nullopt: anything.
+  std::optional<std::uint64_t> LimitOf(const Job& job) const;
   Status CheckJobQuota(const Job& job, std::uint64_t more) const;
   // Are `more` bytes free for `job`, or for somebody without?
   Status CheckFree(const Job* job, std::uint64_t more) const;
@@ -310,6 +314,9 @@ class NamBook::Impl {
   std::map<NamHolder, std::set<LeaseId>> held;
   // Processes outside jobs whose namd was restarted: until when their leases wait for them.
   std::map<NamHolder, Instant> orphans;
+  // Of leases of processes outside jobs: who has refreshed it since over another connection. A process whose
+  // namd ends comes back by another one of its host, perhaps before the controller has heard of that end.
+  std::map<LeaseId, NamHolder> heirs;
   std::map<std::pair<std::uint32_t, std::string>, LeaseId> lease_tokens;
   std::map<JobId, Job> jobs;
   std::map<std::uint32_t, User> users;

@@ -88,6 +88,7 @@ void NamBook::Impl::EndLeases(const std::set<LeaseId>& ids, NamClientId client) 
     if (it == leases.end()) continue;
     const LeaseRecord lease = std::move(it->second);
     leases.erase(it);
+    heirs.erase(id);
     const auto holder = held.find(lease.holder);
     holder->second.erase(id);
     if (holder->second.empty()) held.erase(holder);
@@ -155,14 +156,24 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamRefresh& m) {
 }
 
 void NamBook::Impl::TakeOver(LeaseRecord& lease, const NamCaller& caller) {
-  if (lease.holder == caller.holder || !orphans.contains(lease.holder)) return;
+  if (lease.holder == caller.holder) {
+    heirs.erase(lease.id);
+  } else if (orphans.contains(lease.holder)) {
+    Pass(lease, caller.holder);
+  } else if (!lease.holder.node.empty() && !caller.holder.node.empty()) {
+    heirs[lease.id] = caller.holder;
+  }
+}
+
+void NamBook::Impl::Pass(LeaseRecord& lease, const NamHolder& heir) {
+  heirs.erase(lease.id);
   const auto old = held.find(lease.holder);
   old->second.erase(lease.id);
   if (old->second.empty()) {
     orphans.erase(old->first);
     held.erase(old);
   }
-  lease.holder = caller.holder;
+  lease.holder = heir;
   held[lease.holder].insert(lease.id);
   Emit(nam_effect::PutLease{lease});
 }
@@ -181,6 +192,7 @@ void NamBook::Impl::Handle(nam_event::HolderGone& e) {
   DropWaiters([&](const NamCaller& caller) { return caller.holder == e.holder; },
               "the process that asked has gone");
   orphans.erase(e.holder);
+  std::erase_if(heirs, [&](const auto& heir) { return heir.second == e.holder; });
   EndLeases(LeasesOf(e.holder), e.holder.client);
 }
 
@@ -205,6 +217,7 @@ void NamBook::Impl::BindJob(const Job& job) {
   NamCaller caller;
   caller.user = started.user;
   caller.user_name = started.user_name;
+  caller.groups = started.groups;
   caller.holder.job = started.job;
   caller.who = fmt::format("job {}", started.job);
   for (const wire::NamRegionBinding& binding : started.regions) {

@@ -75,14 +75,20 @@ void NamBook::Impl::DropConnections(std::size_t node, const nam_event::NamdUp& e
   };
   DropWaiters([&](const NamCaller& caller) { return gone(caller.holder); },
               "the process that asked has gone");
+  std::erase_if(heirs, [&](const auto& heir) { return gone(heir.second); });
   std::set<LeaseId> over;
+  std::vector<LeaseId> inherited;
   for (const auto& [holder, ids] : held) {
     if (!gone(holder)) continue;
-    if (same)
+    if (same) {
       over.insert(ids.begin(), ids.end());
-    else if (orphans.try_emplace(holder, now + kNamOrphanTime).second)
-      Wake(now + kNamOrphanTime);
+      continue;
+    }
+    if (orphans.try_emplace(holder, now + kNamOrphanTime).second) Wake(now + kNamOrphanTime);
+    for (const LeaseId id : ids)
+      if (heirs.contains(id)) inherited.push_back(id);
   }
+  for (const LeaseId id : inherited) Pass(leases.at(id), NamHolder(heirs.at(id)));
   EndLeases(over, NamClientId());
 }
 
@@ -124,7 +130,7 @@ void NamBook::Impl::Reconcile(std::size_t index) {
                       (key.second == region->record.generation ||
                        (region->pending && key.second == region->pending->generation));
     // Of a layout that was replaced, and the controller died before it was freed.
-    if (region != nullptr && region->committed() && key.second < region->record.generation &&
+    if (region != nullptr && !region->reserved() && key.second < region->record.generation &&
         report.state != wire::NamExtentState::kPending)
       AddGhost(index, key, report.bytes.value);
     else if (!ours && report.state == wire::NamExtentState::kPending && !node.ghosts.contains(key)) {

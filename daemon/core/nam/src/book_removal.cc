@@ -96,12 +96,21 @@ void NamBook::Impl::DropGhost(std::size_t node, ExtentKey key) {
   nodes[node].ghosts.erase(it);
 }
 
+bool NamBook::Impl::HasGhosts(std::size_t node, RegionUuid uuid) const {
+  const auto& ghosts = nodes[node].ghosts;
+  const auto first = ghosts.lower_bound({uuid, Generation()});
+  return first != ghosts.end() && first->first.first == uuid;
+}
+
 // namd has freed it, or never had it.
 void NamBook::Impl::Freed(std::size_t node, ExtentKey key) {
   nodes[node].extents.erase(key);
   DropGhost(node, key);
   Region* region = Find(key.first);
-  if (region == nullptr || !region->removing() || region->record.generation != key.second) return;
+  if (region == nullptr || !region->removing()) return;
+  // The record goes last: without it nobody would know, after a restart, what its older extents are.
+  if (HasGhosts(node, key.first)) return;
+  if (region->record.generation != key.second) return AskFree(node, {key.first, region->record.generation});
   bool left = false;
   bool changed = false;
   Recharge(*region, [&] {

@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint32_t kModeBits = 0666;
 constexpr std::size_t kMaxNamedNodes = 1024;
 
+// `bytes`: what they are charged.
 Status CheckSegments(const std::vector<wire::NamSegmentSpec>& segments, std::uint64_t& bytes) {
   if (segments.empty() || segments.size() > wire::kMaxNamSegments)
     return Error(Code::kInvalidArgument, "a region of {} segments; expected 1 to {}", segments.size(),
@@ -28,6 +29,8 @@ Status CheckSegments(const std::vector<wire::NamSegmentSpec>& segments, std::uin
                    SizeText(Bytes(kMaxNamBytes)));
     bytes += segments[i].bytes.value;
   }
+  bytes = 0;
+  for (const wire::NamSegmentSpec& segment : segments) bytes += nam_book::ChargeOf(segment.bytes);
   return Status::Ok();
 }
 
@@ -164,7 +167,7 @@ void NamBook::Impl::Reserve(nam_event::Request& e, wire::NamCreate& m, Layout la
   record.extents = layout.extents;
   record.segments = layout.segments;
   region.charges = nam_book::ChargesOf(layout);
-  region.bytes = record.bytes().value;
+  region.bytes = nam_book::SumOf(region.charges);
   Pending pending;
   pending.waiters.push_back({std::move(e.caller), e.tag});
   pending.deadline = now + kNamRequestTime;

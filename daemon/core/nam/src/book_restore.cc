@@ -38,7 +38,7 @@ Status NamBook::Impl::Load(StoredNam& state) {
     const RegionUuid uuid = record.uuid;
     Region region;
     region.charges = nam_book::ChargesOf({record.extents, record.segments});
-    region.bytes = record.bytes().value;
+    region.bytes = nam_book::SumOf(region.charges);
     if (record.phase == RegionPhase::kCommitted) {
       names.emplace(record.name, uuid);
       if (!record.token.empty()) create_tokens[{record.owner.uid, record.token}] = uuid;

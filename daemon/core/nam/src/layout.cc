@@ -27,7 +27,7 @@ std::optional<Choice> FirstFit(const std::vector<wire::NamSegmentSpec>& segments
   for (std::size_t r = 0; r < rooms.size(); ++r) free[r] = rooms[r].free;
   Choice choice(segments.size(), 0);
   for (const std::uint32_t s : order) {
-    const std::uint64_t bytes = segments[s].bytes.value;
+    const std::uint64_t bytes = ChargeOf(segments[s].bytes);
     const auto it = std::find_if(use.begin(), use.end(), [&](std::uint32_t r) { return free[r] >= bytes; });
     if (it == use.end()) return std::nullopt;
     free[*it] -= bytes;
@@ -40,7 +40,7 @@ std::optional<Choice> FirstFit(const std::vector<wire::NamSegmentSpec>& segments
 std::optional<Choice> Pack(const std::vector<wire::NamSegmentSpec>& segments,
                            const std::vector<Room>& rooms) {
   std::uint64_t total = 0;
-  for (const auto& segment : segments) total += segment.bytes.value;
+  for (const auto& segment : segments) total += ChargeOf(segment.bytes);
   std::vector<std::uint32_t> by_free(rooms.size());
   std::iota(by_free.begin(), by_free.end(), 0u);
   std::stable_sort(by_free.begin(), by_free.end(),
@@ -66,7 +66,7 @@ std::optional<Choice> Spread(const std::vector<wire::NamSegmentSpec>& segments,
   std::vector<std::uint64_t> count(rooms.size(), 0);
   Choice choice(segments.size(), 0);
   for (const std::uint32_t s : LargestFirst(segments)) {
-    const std::uint64_t bytes = segments[s].bytes.value;
+    const std::uint64_t bytes = ChargeOf(segments[s].bytes);
     std::optional<std::uint32_t> best;
     for (std::uint32_t r = 0; r < rooms.size(); ++r) {
       if (rooms[r].free - got[r] < bytes) continue;
@@ -128,8 +128,13 @@ Layout Resized(const Layout& old, const std::vector<Bytes>& sizes) {
 
 std::vector<std::uint64_t> ChargesOf(const Layout& layout) {
   std::vector<std::uint64_t> charges(layout.extents.size(), 0);
-  for (const wire::NamSegmentPlace& segment : layout.segments) charges[segment.extent] += segment.bytes.value;
+  for (const wire::NamSegmentPlace& segment : layout.segments)
+    charges[segment.extent] += ChargeOf(segment.bytes);
   return charges;
+}
+
+std::uint64_t SumOf(const std::vector<std::uint64_t>& charges) {
+  return std::accumulate(charges.begin(), charges.end(), std::uint64_t{0});
 }
 
 }  // namespace msa::nam_book

@@ -29,7 +29,13 @@ std::optional<Layout> PlaceSegments(const std::vector<wire::NamSegmentSpec>& seg
 // The same segments on the same nodes with other sizes.
 Layout Resized(const Layout& old, const std::vector<Bytes>& sizes);
 
-// Bytes of the segments on each extent: what a node is charged. What aligns them is not charged, nor headers.
+// What a segment is charged: its bytes, but not less than its lock takes in the extent's header (msa/nam/
+// layout.h), so that segments without bytes are not had for nothing. What aligns them is not charged.
+inline constexpr std::uint64_t kMinCharge = 192;
+constexpr std::uint64_t ChargeOf(Bytes bytes) { return bytes.value < kMinCharge ? kMinCharge : bytes.value; }
+
+// Of the segments on each extent: what a node is charged.
 std::vector<std::uint64_t> ChargesOf(const Layout& layout);
+std::uint64_t SumOf(const std::vector<std::uint64_t>& charges);
 
 }  // namespace msa::nam_book

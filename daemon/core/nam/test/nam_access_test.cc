@@ -83,7 +83,7 @@ TEST(NamAccess, AListingShowsWhatTheCallerMaySee) {
   ASSERT_EQ(h.List(h.Bob()).size(), 1u);
   EXPECT_EQ(h.List(h.Bob())[0].name, "b");
   EXPECT_EQ(h.List(h.Root()).size(), 2u);
-  EXPECT_EQ(h.Try(h.Bob(), wire::NamList{"a", ""}).code(), Code::kNotFound);
+  EXPECT_EQ(h.Try(h.Bob(), wire::NamList{"a", ""}).code(), Code::kPermissionDenied) << "as when it is opened";
   EXPECT_EQ(std::get<wire::NamListing>(h.Ask(h.Root(), wire::NamList{"", "bob"}).body).regions.size(), 0u);
   const auto one = h.List(h.Ada(), "a");
   ASSERT_EQ(one.size(), 1u);
@@ -384,6 +384,118 @@ TEST(NamNodes, ProcessesOfARestartedNamdTakeTheirLeasesOverOrLoseThemAfterTenSec
   EXPECT_EQ(h.store.leases.begin()->first, kept);
   EXPECT_EQ(h.store.Load().leases.at(0).holder, ada.holder);
   EXPECT_EQ(h.List(h.Ada()).size(), 2u) << "the region that ends with its lease is there";
+}
+
+TEST(NamAccess, AnEntryThatIsNotThereOrIsNobodysIsRefused) {
+  Harness h;
+  h.MustGrant(h.Ada(), Shared("a", 0600));
+  wire::NamSetAccess m;
+  m.region = "a";
+  m.set = {{wire::NamAclKind::kUser, 1001, NamRights::kNone}};
+  EXPECT_EQ(h.Try(h.Ada(), m).code(), Code::kNotFound);
+  m.set[0].rights = NamRights::kRead;
+  EXPECT_TRUE(h.Try(h.Ada(), m).ok());
+  m.set[0].rights = NamRights::kNone;
+  EXPECT_TRUE(h.Try(h.Ada(), m).ok());
+  m.set = {{wire::NamAclKind::kUser, ~std::uint32_t{0}, NamRights::kRead}};
+  EXPECT_EQ(h.Try(h.Ada(), m).code(), Code::kInvalidArgument);
+}
+
+TEST(NamJobs, ABindingLimitsTheJobThoughItFailedWhenTheJobStarted) {
+  Harness h;
+  wire::NamCreate m = Shared("a", 0600);
+  h.MustGrant(h.Ada(), m);
+  h.CloseAll(h.Ada());
+  h.auto_pump = false;
+  h.Send(h.Ada(), wire::NamResize{"a", {Bytes(400)}});
+  h.StartJob(7, 0, {{"a", NamRights::kRead}});  // refused: it is being resized
+  h.auto_pump = true;
+  h.Pump();
+  EXPECT_EQ(h.Try(h.InJob(7), wire::NamOpen{"", "a", NamRights::kRead | NamRights::kWrite}).code(),
+            Code::kPermissionDenied);
+  EXPECT_TRUE(h.Try(h.InJob(7), wire::NamOpen{"", "a", NamRights::kRead}).ok());
+  h.StartJob(8);
+  EXPECT_TRUE(h.Try(h.InJob(8), wire::NamOpen{"", "a", NamRights::kRead | NamRights::kWrite}).ok());
+}
+
+TEST(NamJobs, ABindingIsJudgedByTheUsersSupplementaryGroups) {
+  Harness h;
+  h.MustGrant(h.Bob(), Shared("a", 0640));
+  nam_event::JobStarted job{JobId(7), {1000, 999}, "ada", Bytes(), false, {{"a", NamRights::kRead}}, {}};
+  job.groups = {100};  // bob's
+  h.jobs[7] = job;
+  h.On(job);
+  EXPECT_EQ(h.List(h.Root(), "a").at(0).holders.size(), 2u) << "bob and the job";
+}
+
+// Two NAM nodes on one host. The process asks by way of nam0; what it has lies on nam1.
+class TwoNamds : public ::testing::Test {
+ protected:
+  TwoNamds() : h({{"nam0", Bytes(kMiB)}, {"nam1", Bytes(kMiB)}}) {
+    wire::NamCreate m = Shared("a", 0600);
+    m.lifetime = NamLifetime::kLease;
+    m.nodes = {"nam1"};
+    lease = h.MustGrant(h.Ada(), m).granted.lease;
+    again = h.Ada();
+    again.holder.node = "nam1";
+    again.holder.connection += 1000;
+  }
+  void RestartNam0() {
+    h.namds["nam0"].connections = std::vector<std::uint64_t>{};
+    h.namds["nam0"].pid++;
+    h.Up("nam0");
+  }
+  Harness h;
+  LeaseId lease;
+  NamCaller again;  // the same process, by way of nam1
+};
+
+TEST_F(TwoNamds, ALeasePassesToWhoAskedByTheOtherNamdBeforeTheFirstWasBack) {
+  h.Lose("nam0");
+  ASSERT_TRUE(h.Try(again, wire::NamRefresh{lease}).ok());
+  RestartNam0();
+  h.Sleep(Millis(10'001));
+  ASSERT_EQ(h.store.leases.size(), 1u);
+  EXPECT_EQ(h.store.Load().leases.at(0).holder, again.holder);
+  EXPECT_EQ(h.List(h.Ada()).size(), 1u);
+  h.CloseAll(again);
+  EXPECT_TRUE(h.List(h.Ada()).empty()) << "it ends with its new holder";
+}
+
+TEST_F(TwoNamds, ALeasePassesThoughTheEndOfItsNamdWasNotHeardOf) {
+  ASSERT_TRUE(h.Try(again, wire::NamRefresh{lease}).ok());
+  EXPECT_NE(h.store.Load().leases.at(0).holder, again.holder) << "its first holder may be there";
+  RestartNam0();
+  EXPECT_EQ(h.store.Load().leases.at(0).holder, again.holder);
+}
+
+TEST_F(TwoNamds, ALeaseStaysWithItsHolderIfWhoSharesItAsks) {
+  ASSERT_TRUE(h.Try(again, wire::NamRefresh{lease}).ok());
+  h.namds["nam0"].connections = std::vector<std::uint64_t>{h.Ada().holder.connection};
+  h.Lose("nam0");
+  h.Up("nam0");
+  EXPECT_EQ(h.store.Load().leases.at(0).holder, h.Ada().holder);
+  h.On(nam_event::HolderGone{h.Ada().holder});
+  EXPECT_TRUE(h.store.leases.empty());
+}
+
+TEST_F(TwoNamds, ALeaseWhoseHeirIsGoneWaitsAsAnyOtherAndEnds) {
+  ASSERT_TRUE(h.Try(again, wire::NamRefresh{lease}).ok());
+  h.On(nam_event::HolderGone{again.holder});
+  RestartNam0();
+  EXPECT_EQ(h.store.leases.size(), 1u);
+  h.Sleep(Millis(10'001));
+  EXPECT_TRUE(h.store.leases.empty());
+}
+
+TEST_F(TwoNamds, ARestartOfTheNamdThatHoldsTheRegionEndsNoLease) {
+  h.namds["nam1"].connections = std::vector<std::uint64_t>{};
+  h.namds["nam1"].pid++;
+  h.Lose("nam1");
+  h.Up("nam1");
+  EXPECT_EQ(h.namds["nam1"].welcome.leases, std::vector<LeaseId>{lease});
+  h.Sleep(Millis(10'001));
+  EXPECT_EQ(h.store.leases.size(), 1u);
 }
 
 TEST(NamNodes, ANodeThatLeftTheTopologyLeavesItsRegionsAwayAndRemovable) {

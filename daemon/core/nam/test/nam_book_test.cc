@@ -15,9 +15,9 @@ TEST(NamBook, ARegionIsOnDiskBeforeItsExtentsAreCommittedAndAnswered) {
   Harness h;
   h.auto_pump = false;
   h.Pump();
-  const std::uint64_t tag = h.Send(h.Ada(), h.Create("grid", {1000, 24}));
+  const std::uint64_t tag = h.Send(h.Ada(), h.Create("grid", {1000, 200}));
   EXPECT_TRUE(h.store.regions.empty()) << "reserved only";
-  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(1024));
+  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(1200));
   EXPECT_TRUE(h.Step("nam0"));
   ASSERT_TRUE(h.replies[tag].status.ok());
   EXPECT_EQ(h.store.regions.size(), 1u);
@@ -42,18 +42,34 @@ TEST(NamBook, ACreateTakesOneCommitAndNoSchedulePass) {
 
 TEST(NamBook, ALeaseNamesTheExtentsAndTheAlignedPlacesOfTheSegments) {
   Harness h;
-  const NamLeaseReply made = h.MustGrant(h.Ada(), h.Create("grid", {100, 0, 28}));
+  const NamLeaseReply made = h.MustGrant(h.Ada(), h.Create("grid", {200, 0, 228}));
   EXPECT_EQ(made.lease.system, kSystem);
   EXPECT_EQ(made.lease.uid, 1000u);
   EXPECT_EQ(made.lease.rights, NamRights::kAll);
   ASSERT_EQ(made.lease.extents.size(), 1u);
   EXPECT_EQ(made.lease.extents[0].socket, "/d/n/nam0/namd.sock");
-  EXPECT_EQ(made.lease.extents[0].bytes, Bytes(128 + 28));
+  EXPECT_EQ(made.lease.extents[0].bytes, Bytes(256 + 228));
   ASSERT_EQ(made.lease.segments.size(), 3u);
-  EXPECT_EQ(made.lease.segments[1].offset, 128u);
+  EXPECT_EQ(made.lease.segments[1].offset, 256u);
   EXPECT_EQ(made.lease.segments[2].slot, 2u);
-  EXPECT_EQ(made.granted.region.bytes, Bytes(128)) << "what aligns segments is not charged";
-  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(128));
+  EXPECT_EQ(made.granted.region.bytes, Bytes(428)) << "what aligns segments is not charged";
+  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(428 + 192)) << "nobody has a segment for nothing";
+}
+
+TEST(NamBook, SegmentsWithoutBytesAreChargedWhatTheirHeadersTake) {
+  Harness h({{"nam0", Bytes(4 * kMiB)}}, {.user_quota = Bytes(kMiB), .job_default = Bytes(1000)});
+  const Status status = h.Try(h.Ada(), h.Create("a", std::vector<std::uint64_t>(65536, 0)));
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("12M of network attached memory asked, the quota is 1M"));
+  h.MustGrant(h.Ada(), h.Create("b", std::vector<std::uint64_t>(1000, 0)));
+  const auto usage = h.Usage();
+  EXPECT_EQ(usage.nodes[0].used, Bytes(192 * 1000));
+  EXPECT_EQ(usage.users[0].used, Bytes(192 * 1000));
+  h.StartJob(7);
+  EXPECT_EQ(h.Try(h.InJob(7), h.Create("c", {0, 0, 0, 0, 0, 0}, NamLifetime::kLease)).code(),
+            Code::kResourceExhausted);
+  h.MustGrant(h.InJob(7), h.Create("c", {0, 0, 0, 0, 0}, NamLifetime::kLease));
+  EXPECT_EQ(h.book->HeldBy(JobId(7)), Bytes(192 * 5));
 }
 
 TEST(NamBook, AFailedExtentFreesTheOthersAndIsTold) {
@@ -190,14 +206,14 @@ TEST(NamBook, AJobDrawsOnItsAllotmentAndNoFurther) {
 
 TEST(NamBook, WhatIsPromisedToAJobIsNotGivenToOthers) {
   Harness h;
-  h.StartJob(7, kMiB - 100);
-  const Status status = h.Try(h.Ada(), h.Create("a", {101}));
+  h.StartJob(7, kMiB - 500);
+  const Status status = h.Try(h.Ada(), h.Create("a", {501}));
   EXPECT_EQ(status.code(), Code::kResourceExhausted);
-  EXPECT_THAT(status.message(), AllOf(HasSubstr("100 bytes free"), HasSubstr("promised to running jobs")));
-  h.MustGrant(h.Ada(), h.Create("a", {100}));
-  h.MustGrant(h.InJob(7), h.Create("b", {kMiB - 100}, NamLifetime::kLease));
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("500 bytes free"), HasSubstr("promised to running jobs")));
+  h.MustGrant(h.Ada(), h.Create("a", {500}));
+  h.MustGrant(h.InJob(7), h.Create("b", {kMiB - 500}, NamLifetime::kLease));
   h.EndJob(7);
-  h.MustGrant(h.Ada(), h.Create("c", {kMiB - 100}));
+  h.MustGrant(h.Ada(), h.Create("c", {kMiB - 500}));
 }
 
 TEST(NamBook, AJobWithoutAnAllotmentDrawsThePolicysDefaultOfWhatIsFree) {
@@ -240,8 +256,8 @@ TEST(NamBook, PackTakesAsFewNodesAsHoldItAndTheSmallestThatHoldsAll) {
 }
 
 TEST(NamBook, SpreadGoesEvenlyOverAllNodesThatHaveRoom) {
-  Harness h({{"nam0", Bytes(1000)}, {"nam1", Bytes(1000)}, {"nam2", Bytes(1000)}});
-  wire::NamCreate m = h.Create("a", {100, 100, 100, 100, 100, 100});
+  Harness h({{"nam0", Bytes(1100)}, {"nam1", Bytes(1100)}, {"nam2", Bytes(1100)}});
+  wire::NamCreate m = h.Create("a", {200, 200, 200, 200, 200, 200});
   m.placement = wire::NamPlacement::kSpread;
   const auto made = h.MustGrant(h.Ada(), m);
   ASSERT_EQ(made.lease.extents.size(), 3u);
@@ -273,10 +289,10 @@ TEST(NamBook, ARemovedRegionIsChargedUntilItsLastMappingIsGone) {
   EXPECT_EQ(h.Try(h.Ada(), h.Create("b", {1})).code(), Code::kResourceExhausted) << "still charged";
   h.Sleep(Millis(2000));
   EXPECT_TRUE(h.replies[tag].status.ok()) << "its caller does not wait for others";
-  h.MustGrant(h.Ada(), h.Create("a", {0}));
+  h.MustGrant(h.Bob(), h.Create("a", {200}));
   h.Unmap("nam0");
   EXPECT_EQ(h.Count<nam_effect::MoreFree>(), 1u);
-  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(0));
+  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(200));
   h.MustGrant(h.Ada(), h.Create("b", {1000}));
 }
 
@@ -308,8 +324,8 @@ TEST(NamBook, OnlyTheOwnerRootAndTheOperatorRemove) {
 }
 
 TEST(NamBook, ARemovalWaitsForANodeThatIsAwayAndEndsWhenItIsBack) {
-  Harness h({{"nam0", Bytes(100)}, {"nam1", Bytes(100)}});
-  h.MustGrant(h.Ada(), h.Create("a", {80, 80}));
+  Harness h({{"nam0", Bytes(300)}, {"nam1", Bytes(300)}});
+  h.MustGrant(h.Ada(), h.Create("a", {240, 240}));
   h.Lose("nam1");
   h.Send(h.Ada(), wire::NamRemove{"a", false});
   EXPECT_EQ(h.store.regions.size(), 1u);
@@ -339,21 +355,21 @@ TEST(NamBook, AnExtentThatCouldNotBeFreedIsAskedForAgain) {
 }
 
 TEST(NamBook, AResizeKeepsWhatBothSizesHaveAndFreesTheOldLayout) {
-  Harness h({{"nam0", Bytes(1000)}, {"nam1", Bytes(1000)}}, {.user_quota = Bytes(1000)});
-  const auto made = h.MustGrant(h.Ada(), h.Create("a", {300, 100}));
+  Harness h({{"nam0", Bytes(1200)}, {"nam1", Bytes(1200)}}, {.user_quota = Bytes(1000)});
+  const auto made = h.MustGrant(h.Ada(), h.Create("a", {300, 200}));
   EXPECT_EQ(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400), Bytes(100)}}).code(), Code::kFailedPrecondition);
   h.CloseAll(h.Ada());
   EXPECT_EQ(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(1)}}).code(), Code::kInvalidArgument);
   EXPECT_EQ(h.Try(h.Bob(), wire::NamResize{"a", {Bytes(1), Bytes(1)}}).code(), Code::kPermissionDenied);
-  EXPECT_EQ(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(901), Bytes(100)}}).code(), Code::kResourceExhausted);
-  ASSERT_TRUE(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400), Bytes(100)}}).ok());
+  EXPECT_EQ(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(801), Bytes(200)}}).code(), Code::kResourceExhausted);
+  ASSERT_TRUE(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400), Bytes(200)}}).ok());
   const auto opened = h.MustGrant(h.Ada(), wire::NamOpen{"", "a"});
   EXPECT_EQ(opened.lease.generation, Generation(2));
   EXPECT_EQ(opened.lease.uuid, made.lease.uuid) << "its port name stays";
-  EXPECT_EQ(opened.granted.region.bytes, Bytes(500));
+  EXPECT_EQ(opened.granted.region.bytes, Bytes(600));
   EXPECT_EQ(opened.lease.segments[1].offset, 448u);
   EXPECT_EQ(h.Extents(), 1u);
-  EXPECT_EQ(h.Usage().nodes[0].used.value + h.Usage().nodes[1].used.value, 500u);
+  EXPECT_EQ(h.Usage().nodes[0].used.value + h.Usage().nodes[1].used.value, 600u);
 }
 
 TEST(NamBook, AResizeThatFailsLeavesTheRegionAsItWas) {
@@ -381,6 +397,58 @@ TEST(NamBook, AnOldLayoutIsFreedThoughTheControllerDiedRightAfterTheResize) {
   EXPECT_EQ(h.Extents(), 1u);
   EXPECT_EQ(h.MustGrant(h.Ada(), wire::NamOpen{"", "a"}).lease.generation, Generation(2));
   EXPECT_EQ(h.Usage().nodes[0].used, Bytes(400));
+}
+
+// The old layout is still mapped by somebody, or its namd cannot free it, when the region is removed.
+TEST(NamBook, AnOldLayoutOfARemovedRegionIsFreedThoughTheControllerWasRestarted) {
+  Harness h;
+  h.MustGrant(h.Ada(), h.Create("a", {300}));
+  h.CloseAll(h.Ada());
+  h.namds["nam0"].extents.begin()->second.mapped = true;
+  ASSERT_TRUE(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400)}}).ok());
+  EXPECT_EQ(h.Extents(), 2u);
+  h.Send(h.Ada(), wire::NamRemove{"a", false});
+  EXPECT_EQ(h.Extents(), 1u);
+  EXPECT_EQ(h.store.regions.size(), 1u) << "without its record nobody knows the extent that is left";
+  h.Restart();
+  for (auto& [key, extent] : h.namds["nam0"].extents) extent.mapped = false;
+  h.Up("nam0");
+  EXPECT_EQ(h.Extents(), 0u);
+  EXPECT_TRUE(h.store.regions.empty());
+  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(0));
+}
+
+TEST(NamBook, AnOldLayoutOfARegionThatIsBeingRemovedIsFreedAfterARestart) {
+  Harness h;
+  h.MustGrant(h.Ada(), h.Create("a", {300}));
+  h.CloseAll(h.Ada());
+  for (auto& [key, extent] : h.namds["nam0"].extents) extent.mapped = true;
+  ASSERT_TRUE(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400)}}).ok());
+  for (auto& [key, extent] : h.namds["nam0"].extents) extent.mapped = true;
+  h.Send(h.Ada(), wire::NamRemove{"a", false});
+  EXPECT_EQ(h.Extents(), 2u);
+  h.Restart();
+  h.Up("nam0");
+  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(700));
+  h.Unmap("nam0");
+  h.Pump();
+  EXPECT_EQ(h.Extents(), 0u);
+  EXPECT_TRUE(h.store.regions.empty());
+}
+
+TEST(NamBook, TheAllotmentInEffectIsShown) {
+  Harness h({{"nam0", Bytes(kMiB)}}, {.job_default = Bytes(1000)});
+  h.StartJob(7);
+  h.MustGrant(h.InJob(7), h.Create("a", {800}, NamLifetime::kLease));
+  EXPECT_EQ(h.Usage().jobs.at(0).allotment, Bytes(1000));
+  h.On(nam_event::AllotmentAsk{JobId(7), 1, Bytes(300)});
+  EXPECT_EQ(h.Usage().jobs.at(0).allotment, Bytes(1300));
+  h.MustGrant(h.InJob(7), h.Create("b", {500}, NamLifetime::kLease));
+  Harness free;
+  free.StartJob(8);
+  free.On(nam_event::AllotmentAsk{JobId(8), 1, Bytes(300)});
+  free.MustGrant(free.InJob(8), free.Create("a", {800}, NamLifetime::kLease));
+  EXPECT_EQ(free.Usage().jobs.at(0).allotment, Bytes(0)) << "nothing limits it";
 }
 
 TEST(NamBook, AThousandRegionsLeaveNothingBehind) {

@@ -35,10 +35,12 @@ class FabricServer {
 
   // kUnavailable: no provider of that name, or none at all, or none that passes the test of what is relied on
   // (a write, a read, a refusal, a request); says which there are. kInvalidArgument: no such host, or a
-  // provider that is known to lose transfers. To be called while the process has one thread: it sets
-  // libfabric's FI_OFI_RXM_CM_PROGRESS_INTERVAL, unless that is set, so that connecting takes 1 ms rather
-  // than 20.
+  // provider that is known to lose transfers. Takes a second and more. Calls Prepare.
   static Result<std::unique_ptr<FabricServer>> Start(FabricServerOptions options, Handler handler);
+  // To be called before, while the process has one thread: sets libfabric's FI_OFI_RXM_CM_PROGRESS_INTERVAL,
+  // unless that is set, so that connecting takes 1 ms rather than 20, and lets the libraries that are loaded
+  // with libfabric leave the process's signal handlers alone.
+  static void Prepare();
   virtual ~FabricServer() = default;
 
   virtual const std::string& provider() const = 0;

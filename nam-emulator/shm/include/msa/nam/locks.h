@@ -30,4 +30,19 @@ void Unlock(SegmentLock& lock, LockMode mode, std::uint32_t owner) noexcept;
 // The owner is gone for good: whatever it held or had begun is free.
 void FreeLocksOf(SegmentLock& lock, std::uint32_t owner) noexcept;
 
+// Owner numbers, 1 to kMaxOwners; others are ignored.
+class OwnerSet {
+ public:
+  void Add(std::uint32_t owner) noexcept;
+  bool Has(std::uint32_t owner) const noexcept;
+  std::uint64_t word(std::size_t index) const noexcept { return words_[index]; }
+
+ private:
+  std::uint64_t words_[kOwnerWords] = {};
+};
+
+// Whatever owners that are not in `held` hold or had begun is free. None of them comes meanwhile. Writes to
+// the lock only if there is something.
+void FreeLocksOfOthers(SegmentLock& lock, const OwnerSet& held) noexcept;
+
 }  // namespace msa::nam

@@ -41,6 +41,9 @@ struct ControllerOptions {
   std::string nam_key;           // 32 random bytes: what leases are signed with
   // HMAC-SHA256 of `lease` under nam_key. The same arguments give the same result.
   std::function<std::string(std::string_view lease)> sign_lease;
+  // Supplementary groups of a user, as the system's user database has them now; for jobs with --nam-region.
+  // None: no groups.
+  std::function<std::vector<std::uint32_t>(const UserIdentity&)> groups_of;
 };
 
 enum class NodeState : std::uint8_t { kUnknown = 0, kUp = 1, kDown = 2 };

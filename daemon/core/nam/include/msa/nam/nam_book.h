@@ -80,6 +80,7 @@ struct JobStarted {
   Bytes allotment;  // of --nam; 0: the policy's default, not reserved
   bool reserved = false;
   std::vector<wire::NamRegionBinding> regions;
+  std::vector<std::uint32_t> groups = {};  // supplementary ones of the user; for `regions`
 };
 // Its leases end, its kLease regions are removed; persistent ones pass to the user's quota.
 struct JobEnded {
