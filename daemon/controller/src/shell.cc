@@ -9,6 +9,8 @@
 #include "msa/base/clock.h"
 #include "msa/base/fault.h"
 
+#include "unwritten.h"
+
 namespace msa {
 namespace {
 
@@ -18,6 +20,7 @@ namespace {
 constexpr std::chrono::microseconds kShortPass{250};
 constexpr int kPassRest = 4;
 constexpr Millis kLongestRest{1000};
+constexpr char kUnchanged[] = "nothing was changed, the controller cannot write its state";
 constexpr char kGoingAway[] = "the controller is going away; try again";
 
 template <class T>
@@ -42,6 +45,9 @@ std::vector<StoreChange> ChangesOf(const std::vector<Effect>& effects) {
   return out;
 }
 
+// Of what waits for a store that is full: beyond it nothing more is taken that could go on without.
+constexpr std::size_t kMostHeld = 100'000;
+
 // One transaction holds so many events at most: a reply waits for the whole of it.
 constexpr std::size_t kMostInACommit = 1024;
 
@@ -55,43 +61,6 @@ bool IsReport(const Event& event) {
 // One behind the other they may be committed together: nobody is answered or told before.
 bool MayShare(const Event& first, const Event& next) {
   return (IsSubmit(first) && IsSubmit(next)) || (IsReport(first) && IsReport(next));
-}
-
-// Requests that ask, and those of processes that use regions which are there. Their answers do not wait for
-// the store: what they change, leases, is written later, and a lease that a restart forgets is asked for
-// again.
-bool UsesOnly(const NamRequest& request) {
-  if (const auto* check = std::get_if<wire::NamCheckAsk>(&request)) return !check->repair;
-  return std::holds_alternative<wire::NamList>(request) ||
-         std::holds_alternative<wire::NamUsageAsk>(request) ||
-         std::holds_alternative<wire::NamOpen>(request) || std::holds_alternative<wire::NamClose>(request) ||
-         std::holds_alternative<wire::NamRefresh>(request);
-}
-bool UsesOnly(std::uint16_t type, const std::string& payload) {
-  const auto request = DecodeNamRequest(type, payload);
-  return request.ok() && UsesOnly(*request);
-}
-bool UsesOnly(const Event& event) {
-  if (const auto* call = std::get_if<event::NamCall>(&event)) return UsesOnly(call->request);
-  if (const auto* from = std::get_if<event::FromNamd>(&event)) {
-    const auto* local = std::get_if<wire::NamFromLocal>(&from->message);
-    return std::holds_alternative<wire::NamScanned>(from->message) ||
-           (local != nullptr && UsesOnly(local->type, local->payload));
-  }
-  if (const auto* from = std::get_if<event::FromJobd>(&event)) {
-    const auto* task = std::get_if<wire::NamFromTask>(&from->message);
-    return task != nullptr && UsesOnly(task->type, task->payload);
-  }
-  return false;
-}
-
-// Of what such a request leads to, what whoever asked waits for.
-bool IsForTheAsker(const Effect& effect) {
-  if (const auto* send = std::get_if<effect::SendToNamd>(&effect))
-    return send->type == wire::NamToLocal::kType || send->type == wire::NamScan::kType;
-  if (const auto* send = std::get_if<effect::SendToJobd>(&effect))
-    return send->type == wire::NamToTask::kType;
-  return std::holds_alternative<effect::NamReply>(effect);
 }
 
 // Of events that somebody waits for; 0 of others.
@@ -174,7 +143,8 @@ void Shell::ProcessGroup() {
          MayShare(waiting_.front().event, waiting_[count].event))
     ++count;
   const bool submits = IsSubmit(waiting_.front().event);
-  const bool uses = count == 1 && UsesOnly(waiting_.front().event);
+  const bool answered = std::all_of(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count),
+                                    [](const Waiting& one) { return MayBeAnswered(one.event); });
   std::vector<Effect> effects;
   for (; count > 0; --count) {
     Waiting next = std::move(waiting_.front());
@@ -190,7 +160,7 @@ void Shell::ProcessGroup() {
     return Execute(std::move(effects));
   }
   if (submits) return UndoSubmits(effects, committed);
-  if (uses) TellAsker(effects);
+  if (answered) TellAsker(effects);
   HoldBack(std::move(effects), committed);
 }
 
@@ -211,14 +181,16 @@ void Shell::Hold(Event event) {
     AnswerUnwritten(effects);
     held_->insert(held_->end(), std::make_move_iterator(effects.begin()),
                   std::make_move_iterator(effects.end()));
-  } else if (UsesOnly(event)) {
+  } else if (UsesOnly(event) && held_->size() < kMostHeld) {
     std::vector<Effect> effects = Step(std::move(event), Now());
     TellAsker(effects);
     held_->insert(held_->end(), std::make_move_iterator(effects.begin()),
                   std::make_move_iterator(effects.end()));
   } else if (const ReplyTag tag = TagOf(event); tag != 0) {
     // A request is not kept waiting for a disk: the caller learns what is wrong.
-    Answer(tag, trouble_.WithContext("nothing was changed, the controller cannot write its state"), JobId(0));
+    Answer(tag, trouble_.WithContext(kUnchanged), JobId(0));
+  } else if (const auto refusal = RefusalOf(event, trouble_.WithContext(kUnchanged))) {
+    std::visit([this](const auto& one) { Do(one); }, *refusal);
   } else if (auto* beat = std::get_if<event::NodeHeartbeat>(&event)) {
     held_heartbeats_[beat->node] = std::move(*beat);
   } else if (!std::holds_alternative<event::Tick>(event)) {

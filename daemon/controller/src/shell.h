@@ -35,7 +35,7 @@ class NodeLink {
 // watchers. A Submit that cannot be committed is undone and answered with the error; so are those that shared
 // its commit. Anything else that
 // cannot is held and tried again each second; meanwhile requests are refused with the store's error, but for
-// Cancel, whose kill goes out, and what nodes report waits in order. One thread, the loop's, for all members
+// Cancel, whose kill goes out, and those of UsesOnly, and what nodes report waits in order. One thread, the loop's, for all members
 // and all callbacks.
 class Shell {
  public:

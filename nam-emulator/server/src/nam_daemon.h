@@ -77,7 +77,13 @@ class NamDaemon {
   void AllocateWaiting(const ExtentKey& key);
   void Commit(const ExtentKey& key);
   void Remove(const ExtentKey& key);
-  void TellScan(std::uint64_t request, const Result<ExtentStore::Listing>& listing);
+  struct Survey {
+    std::vector<ExtentKey> known;  // committed when it began
+    Result<ExtentStore::Listing> listing = Status::Ok();
+  };
+  void TellScan(std::uint64_t request, const Survey& survey);
+  // One file that the survey found.
+  void Judge(const ExtentStore::Found& found, wire::NamScanned& scanned);
   Status WatchOwner(const Service::Watched& watched);
   Status Relay(const wire::NamFromLocal& request);
   void OnLocalGone(wire::NamLocalGone gone);

@@ -53,6 +53,9 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamCheckAsk& m) {
     return Answer(e.tag,
                   Error(Code::kPermissionDenied, "{} (uid {}) may not repair; root and the operator may",
                         e.caller.user_name, e.caller.user.uid));
+  if (checks.size() >= kMaxNamChecks)
+    return Answer(e.tag, Error(Code::kResourceExhausted, "{} checks are under way, the limit; try again",
+                               checks.size()));
   Check check{.caller = e.caller, .tag = e.tag, .repair = m.repair, .deadline = now + kNamScanTime};
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     if (!nodes[n].up) continue;
@@ -73,8 +76,16 @@ void NamBook::Impl::Handle(nam_event::Scanned& e) {
   });
   if (check == checks.end()) return;
   Node& node = nodes[*index];
-  for (const wire::NamExtentReport& report : scanned.extents)
-    node.extents.try_emplace({report.uuid, report.generation}, report);
+  for (const wire::NamExtentReport& report : scanned.extents) {
+    const bool fresh = node.extents.try_emplace({report.uuid, report.generation}, report).second;
+    if (fresh || !check->caller.operator_ || report.state != wire::NamExtentState::kCommitted) continue;
+    const Region* region = Find(report.uuid);
+    check->foreign.push_back(
+        {e.node, region != nullptr ? region->record.name : ToText(report.uuid),
+         fmt::format("the file of its memory has grown to {} bytes; what is beyond its end serves nobody",
+                     report.bytes),
+         false});
+  }
   if (check->caller.operator_) {
     for (const std::string& name : scanned.foreign)
       check->foreign.push_back(

@@ -36,6 +36,7 @@ inline constexpr Millis kNamFreeRetry{5000};
 // A directory of ten thousand extents is looked at in well under a second; a namd that is silent for longer
 // counts as away to fsck.
 inline constexpr Millis kNamScanTime{10000};
+inline constexpr std::size_t kMaxNamChecks = 16;  // at a time
 
 class NamBook::Impl {
  public:

@@ -101,7 +101,7 @@ struct NamScanned {
   static constexpr std::uint16_t kType = 0x0906;
   std::uint64_t request = 0;
   std::string failure;                   // why the directory could not be read; "": it was
-  std::vector<NamExtentReport> extents;  // files of extents that this daemon did not know
+  std::vector<NamExtentReport> extents;  // files that this daemon did not know; committed: that have grown
   std::vector<std::string> foreign;      // names of files that are no extents, the first kMaxForeign
   std::uint64_t foreign_count = 0;
   template <class A>

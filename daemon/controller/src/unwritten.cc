@@ -1,0 +1,72 @@
+#include "unwritten.h"
+
+#include <utility>
+
+#include "msa/base/nam_replies.h"
+
+namespace msa {
+namespace {
+
+bool UsesOnly(const NamRequest& request) {
+  if (const auto* check = std::get_if<wire::NamCheckAsk>(&request)) return !check->repair;
+  return std::holds_alternative<wire::NamList>(request) ||
+         std::holds_alternative<wire::NamUsageAsk>(request) ||
+         std::holds_alternative<wire::NamOpen>(request) || std::holds_alternative<wire::NamClose>(request) ||
+         std::holds_alternative<wire::NamRefresh>(request);
+}
+
+bool UsesOnly(std::uint16_t type, const std::string& payload) {
+  const auto request = DecodeNamRequest(type, payload);
+  return request.ok() && UsesOnly(*request);
+}
+
+const wire::NamFromTask* OfTask(const Event& event) {
+  const auto* from = std::get_if<event::FromJobd>(&event);
+  return from == nullptr ? nullptr : std::get_if<wire::NamFromTask>(&from->message);
+}
+
+const wire::NamFromLocal* OfLocal(const Event& event) {
+  const auto* from = std::get_if<event::FromNamd>(&event);
+  return from == nullptr ? nullptr : std::get_if<wire::NamFromLocal>(&from->message);
+}
+
+}  // namespace
+
+bool UsesOnly(const Event& event) {
+  if (const auto* call = std::get_if<event::NamCall>(&event)) return UsesOnly(call->request);
+  if (const auto* task = OfTask(event)) return UsesOnly(task->type, task->payload);
+  if (const auto* local = OfLocal(event)) return UsesOnly(local->type, local->payload);
+  const auto* from = std::get_if<event::FromNamd>(&event);
+  return from != nullptr && std::holds_alternative<wire::NamScanned>(from->message);
+}
+
+bool MayBeAnswered(const Event& event) {
+  return UsesOnly(event) || (std::holds_alternative<event::FromJobd>(event) && OfTask(event) == nullptr);
+}
+
+bool IsForTheAsker(const Effect& effect) {
+  if (const auto* send = std::get_if<effect::SendToNamd>(&effect))
+    return send->type == wire::NamToLocal::kType || send->type == wire::NamScan::kType;
+  if (const auto* send = std::get_if<effect::SendToJobd>(&effect))
+    return send->type == wire::NamToTask::kType;
+  return std::holds_alternative<effect::NamReply>(effect);
+}
+
+std::optional<Effect> RefusalOf(const Event& event, const Status& why) {
+  const auto failed = [&] {
+    return wire::Encode(wire::NamFailed{static_cast<std::uint8_t>(why.code()), why.message()});
+  };
+  if (const auto* task = OfTask(event)) {
+    const auto& from = std::get<event::FromJobd>(event);
+    return effect::SendToJobd{
+        from.node, from.job, from.incarnation, wire::NamToTask::kType,
+        wire::Encode(wire::NamToTask{task->connection, wire::NamFailed::kType, task->id, failed()})};
+  }
+  if (const auto* local = OfLocal(event))
+    return effect::SendToNamd{
+        std::get<event::FromNamd>(event).node, wire::NamToLocal::kType,
+        wire::Encode(wire::NamToLocal{local->connection, wire::NamFailed::kType, local->id, failed()})};
+  return std::nullopt;
+}
+
+}  // namespace msa
