@@ -351,8 +351,9 @@ TEST_F(Regions, FsckTellsOfFilesThatAreMissingForeignOrOfTheWrongLength) {
 
   const Outcome found = Run({"region", "fsck"});
   EXPECT_EQ(found.code, 1) << found.Text();
-  EXPECT_THAT(found.out, AllOf(HasSubstr("gone"), HasSubstr("cut"), HasSubstr("grown"), Not(HasSubstr("whole")),
-                               HasSubstr("thesis.tex"), HasSubstr("that no region knows")));
+  EXPECT_THAT(found.out,
+              AllOf(HasSubstr("gone"), HasSubstr("cut"), HasSubstr("grown"), Not(HasSubstr("whole")),
+                    HasSubstr("thesis.tex"), HasSubstr("that no region knows")));
   EXPECT_EQ(Run({"region", "get", "gone", "-"}).code, 1) << "it is known to be damaged now";
   EXPECT_EQ(Run({"region", "get", "whole", "-"}).code, 0);
   EXPECT_EQ(Run({"region", "get", "grown", "-"}).out.size(), kMiB);

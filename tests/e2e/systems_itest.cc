@@ -368,6 +368,7 @@ scratch=$1 msactl=$2
 m() { "$msactl" region "$@" > "$scratch/out" 2> "$scratch/err"; echo "$1 $?"; }
 "$msactl" cluster up -q --topology "$1/t.toml" || exit 98
 m create fields --size 1M
+m create spare --size 1M
 echo before > "$1/text"
 m put "$1/text" fields
 cat /dev/zero > "$1/d/fill" 2> /dev/null
@@ -382,9 +383,10 @@ for round in 1 2; do
   m put "$1/text" fields
   m get fields - --length 6; cat "$1/out"
   m create more --size 1M
-  m rm fields
   m acl fields --mode 0644
 done
+m rm spare
+m list; grep -c -e fields -e spare "$1/out"
 rm "$1/d/fill"
 i=0; until "$msactl" region create more --size 1M 2> /dev/null; do
   [ $((i += 1)) -lt 100 ] || exit 97
@@ -406,15 +408,15 @@ m rm more
   argv.insert(argv.end(), {"sh", script, scratch.path(), support::BinaryPath("msactl")});
   const Outcome outcome = support::RunCommand({.argv = argv, .timeout = 120s});
   ASSERT_EQ(outcome.code, 0) << outcome.Text();
-  const std::string refused = "create 5\nrm 5\nacl 5\n";
+  const std::string refused = "create 5\nacl 5\n";
   const auto round = [&](const std::string& before, const std::string& now) {
     return "list 0\n1\nshow 0\ndf 0\nfsck 0\nget 0\n" + before + "put 0\nget 0\n" + now + refused;
   };
-  const std::string text = Lines(outcome.out).size() > 2 ? Lines(outcome.out).at(3) : "";
-  EXPECT_THAT(text, AllOf(HasSubstr("cannot write its state"), HasSubstr("/d/s/state.db"), HasSubstr("free space")));
-  EXPECT_EQ(outcome.out, "create 0\nput 0\ncreate 5\n" + text + "\n" + round("before", "full 1") +
+  const std::string text = Lines(outcome.out).size() > 2 ? Lines(outcome.out).at(4) : "";
+  EXPECT_THAT(text, AllOf(HasSubstr("nothing was changed"), HasSubstr("/d/s'"), HasSubstr("free space")));
+  EXPECT_EQ(outcome.out, "create 0\ncreate 0\nput 0\ncreate 5\n" + text + "\n" + round("before", "full 1") +
                              round("full 1", "full 2") +
-                             "list 0\n2\nfsck 0\nget 0\nfull 2fsck 0\nrm 0\nrm 0\n")
+                             "rm 5\nlist 0\n1\nlist 0\n2\nfsck 0\nget 0\nfull 2fsck 0\nrm 0\nrm 0\n")
       << outcome.err;
 }
 

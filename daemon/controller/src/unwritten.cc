@@ -15,11 +15,6 @@ bool UsesOnly(const NamRequest& request) {
          std::holds_alternative<wire::NamRefresh>(request);
 }
 
-bool UsesOnly(std::uint16_t type, const std::string& payload) {
-  const auto request = DecodeNamRequest(type, payload);
-  return request.ok() && UsesOnly(*request);
-}
-
 const wire::NamFromTask* OfTask(const Event& event) {
   const auto* from = std::get_if<event::FromJobd>(&event);
   return from == nullptr ? nullptr : std::get_if<wire::NamFromTask>(&from->message);
@@ -30,14 +25,32 @@ const wire::NamFromLocal* OfLocal(const Event& event) {
   return from == nullptr ? nullptr : std::get_if<wire::NamFromLocal>(&from->message);
 }
 
+// What `event` asks of the book, by whatever way it came.
+std::optional<NamRequest> RequestIn(const Event& event) {
+  if (const auto* call = std::get_if<event::NamCall>(&event)) return call->request;
+  Result<NamRequest> request = Status(Code::kNotFound, "no request");
+  if (const auto* task = OfTask(event)) request = DecodeNamRequest(task->type, task->payload);
+  if (const auto* local = OfLocal(event)) request = DecodeNamRequest(local->type, local->payload);
+  if (!request.ok()) return std::nullopt;
+  return *std::move(request);
+}
+
 }  // namespace
 
 bool UsesOnly(const Event& event) {
-  if (const auto* call = std::get_if<event::NamCall>(&event)) return UsesOnly(call->request);
-  if (const auto* task = OfTask(event)) return UsesOnly(task->type, task->payload);
-  if (const auto* local = OfLocal(event)) return UsesOnly(local->type, local->payload);
+  if (const auto request = RequestIn(event)) return UsesOnly(*request);
   const auto* from = std::get_if<event::FromNamd>(&event);
   return from != nullptr && std::holds_alternative<wire::NamScanned>(from->message);
+}
+
+bool AsksToKeep(const Event& event) {
+  const auto request = RequestIn(event);
+  return request && !UsesOnly(*request) && !std::holds_alternative<wire::NamRemove>(*request);
+}
+
+bool Removes(const Event& event) {
+  const auto request = RequestIn(event);
+  return request && std::holds_alternative<wire::NamRemove>(*request);
 }
 
 bool MayBeAnswered(const Event& event) {

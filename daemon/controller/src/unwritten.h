@@ -16,6 +16,12 @@ bool UsesOnly(const Event& event);
 // The answers to this event may go before anything is written: it asks for nothing, or UsesOnly.
 bool MayBeAnswered(const Event& event);
 
+// A request that is to be kept for good: to make or change a region.
+bool AsksToKeep(const Event& event);
+
+// A request to remove a region: it may be what makes room.
+bool Removes(const Event& event);
+
 // Of what such an event leads to, what whoever asked waits for.
 bool IsForTheAsker(const Effect& effect);
 

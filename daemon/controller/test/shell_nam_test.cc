@@ -22,6 +22,7 @@ class FullStore : public JobStore {
     for (const StoreChange& change : changes) {
       if (std::holds_alternative<nam_effect::PutLease>(change)) leases += 1;
       if (std::holds_alternative<nam_effect::PutRegion>(change)) regions += 1;
+      if (std::holds_alternative<nam_effect::DeleteRegion>(change)) deleted += 1;
     }
     return Status::Ok();
   }
@@ -30,6 +31,7 @@ class FullStore : public JobStore {
   bool full = false;
   int leases = 0;   // written
   int regions = 0;  // written
+  int deleted = 0;  // regions
 };
 
 class Namd : public NodeLink {
@@ -67,7 +69,8 @@ class ShellNamTest : public ::testing::Test {
   ShellNamTest()
       : loop_(std::move(*EventLoop::Create())),
         controller_(OneNamNode(), {}),
-        shell_(*loop_, controller_, store_, {.system_name = "test", .commit_retry = Millis(5)}) {
+        shell_(*loop_, controller_, store_,
+               {.system_name = "test", .commit_retry = Millis(5), .check_room = [this] { return room_; }}) {
     EXPECT_TRUE(shell_.Start().ok());
     shell_.AddLink("nam0", 1, namd_);
     shell_.Handle(event::NodeRegistered{.node = "nam0", .session = 1, .facts = {.cores = 1}});
@@ -135,6 +138,7 @@ class ShellNamTest : public ::testing::Test {
 
   std::unique_ptr<EventLoop> loop_;
   FullStore store_;
+  Status room_;
   std::shared_ptr<Namd> namd_ = std::make_shared<Namd>();
   Controller controller_;
   Shell shell_;
@@ -164,12 +168,13 @@ TEST_F(ShellNamTest, AFullDiskKeepsNobodyFromUsingTheRegionsThatAreThere) {
 TEST_F(ShellNamTest, AFullDiskRefusesWhatIsToBeKeptAndChangesNothing) {
   store_.full = true;
   ASSERT_TRUE(Told(wire::NamOpen{"", "fields"}).ok());
-  const std::vector<NamRequest> requests = {Create("more"), wire::NamRemove{"fields", false},
+  const std::vector<NamRequest> requests = {Create("more"),
                                             wire::NamSetAccess{.region = "fields", .mode = 0644}};
   for (const NamRequest& request : requests) {
     const Status status = Told(request);
     EXPECT_EQ(status.code(), Code::kResourceExhausted);
-    EXPECT_THAT(status.message(), testing::AllOf(HasSubstr("nothing was changed"), HasSubstr("disk is full")));
+    EXPECT_THAT(status.message(),
+                testing::AllOf(HasSubstr("nothing was changed"), HasSubstr("disk is full")));
   }
   const int regions = store_.regions;
   store_.full = false;
@@ -186,6 +191,47 @@ TEST_F(ShellNamTest, AFullDiskRefusesWhatIsToBeKeptAndChangesNothing) {
   EXPECT_TRUE(Told(wire::NamList{}, &listing).ok());
   EXPECT_EQ(std::get<wire::NamListing>(listing).regions.size(), 2u);
   EXPECT_TRUE(controller_.CheckInvariants().ok());
+}
+
+TEST_F(ShellNamTest, AFullDiskKeepsNobodyFromRemovingARegionWhichMayMakeRoom) {
+  store_.full = true;
+  std::optional<Status> told;
+  Call(wire::NamRemove{"fields", false}, &told);  // finds the disk full
+  const auto freed = namd_->Last<wire::NamExtentFree>();
+  ASSERT_TRUE(freed.has_value()) << "the memory waits for room that it would make";
+  store_.full = false;
+  FromNamd(wire::NamExtentDone{freed->request, 0, ""});
+  ASSERT_TRUE(SettleUntil([&] { return told.has_value(); }));
+  EXPECT_TRUE(told->ok()) << told->ToString();
+  EXPECT_EQ(store_.deleted, 1);
+  EXPECT_TRUE(controller_.CheckInvariants().ok());
+}
+
+TEST_F(ShellNamTest, ARemovalThatMakesNoRoomIsToldSo) {
+  store_.full = true;
+  ASSERT_TRUE(Told(wire::NamOpen{"", "fields"}).ok());
+  std::optional<Status> told;
+  Call(wire::NamRemove{"fields", false}, &told);
+  const auto freed = namd_->Last<wire::NamExtentFree>();
+  ASSERT_TRUE(freed.has_value());
+  FromNamd(wire::NamExtentDone{freed->request, 0, ""});
+  ASSERT_TRUE(SettleUntil([&] { return told.has_value(); }));
+  EXPECT_EQ(told->code(), Code::kResourceExhausted);
+  EXPECT_THAT(told->message(), HasSubstr("is carried out"));
+  store_.full = false;
+  EXPECT_TRUE(SettleUntil([&] { return store_.deleted == 1; }));
+}
+
+TEST_F(ShellNamTest, WhatIsToBeKeptIsRefusedBeforeTheDiskIsFullAltogether) {
+  room_ = Status(Code::kResourceExhausted, "8 KiB are free");
+  const Status status = Told(Create("more"));
+  EXPECT_EQ(status.code(), Code::kResourceExhausted);
+  EXPECT_THAT(status.message(), testing::AllOf(HasSubstr("nothing was changed"), HasSubstr("8 KiB")));
+  const auto refused = OfProcess(Create("more"));
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->type, wire::NamFailed::kType);
+  EXPECT_TRUE(Told(wire::NamOpen{"", "fields"}).ok());
+  EXPECT_EQ(store_.regions, 1);
 }
 
 TEST_F(ShellNamTest, AFullDiskAnswersProcessesAtOnce) {

@@ -272,10 +272,12 @@ TEST_F(Namd, LooksAtItsDirectoryWhenItIsAsked) {
 TEST_F(Namd, FindsAFileThatWasRemovedOrMovedOrCutWhenItIsAsked) {
   const auto file = FileOf(kExtent, Stage::kCommitted);
   const std::vector<std::function<int()>> wrongs = {
-      [&] { return ::unlink(file.c_str()); }, [&] { return ::rename(file.c_str(), (dir_ + "/away").c_str()); },
+      [&] { return ::unlink(file.c_str()); },
+      [&] { return ::rename(file.c_str(), (dir_ + "/away").c_str()); },
       [&] { return ::truncate(file.c_str(), 4096); }};
   StartWithExtent();
   for (std::size_t i = 0; i < wrongs.size(); ++i) {
+    ASSERT_TRUE(Eventually(kLimit, [&] { return Exists(file); }));  // a commit has no answer
     ASSERT_EQ(wrongs[i](), 0);
     controller_->Send(wire::NamScan{i});
     // The damage first: whoever reads the answer knows of it.

@@ -62,7 +62,8 @@ TEST_F(NamFsck, NamesTheRegionWhoseFileHasGrown) {
   const std::string node = extent.extents.at(0).node;
   h.namds[node].in_directory.extents = {
       {extent.uuid, extent.generation, wire::NamExtentState::kCommitted, Bytes(123456)}};
-  EXPECT_THAT(Whats(h.Check(false)), AllOf(HasSubstr(node + " fields: "), HasSubstr("grown to 123456 bytes")));
+  EXPECT_THAT(Whats(h.Check(false)),
+              AllOf(HasSubstr(node + " fields: "), HasSubstr("grown to 123456 bytes")));
   EXPECT_TRUE(h.Try(h.Ada(), wire::NamOpen{"", "fields"}).ok()) << "its bytes are all there";
 }
 
