@@ -388,7 +388,7 @@ done
 m rm spare
 m list; grep -c -e fields -e spare "$1/out"
 rm "$1/d/fill"
-i=0; until "$msactl" region create more --size 1M 2> /dev/null; do
+i=0; until "$msactl" region create more --size 1M > /dev/null 2>&1; do
   [ $((i += 1)) -lt 100 ] || exit 97
   sleep 0.1
 done

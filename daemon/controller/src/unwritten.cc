@@ -39,8 +39,12 @@ std::optional<NamRequest> RequestIn(const Event& event) {
 
 bool UsesOnly(const Event& event) {
   if (const auto request = RequestIn(event)) return UsesOnly(*request);
+  if (std::holds_alternative<event::NamdUp>(event) || std::holds_alternative<event::NamdLost>(event))
+    return true;
   const auto* from = std::get_if<event::FromNamd>(&event);
-  return from != nullptr && std::holds_alternative<wire::NamScanned>(from->message);
+  return from != nullptr && (std::holds_alternative<wire::NamScanned>(from->message) ||
+                             std::holds_alternative<wire::NamExtentDamaged>(from->message) ||
+                             std::holds_alternative<wire::NamLocalGone>(from->message));
 }
 
 bool AsksToKeep(const Event& event) {
@@ -59,7 +63,8 @@ bool MayBeAnswered(const Event& event) {
 
 bool IsForTheAsker(const Effect& effect) {
   if (const auto* send = std::get_if<effect::SendToNamd>(&effect))
-    return send->type == wire::NamToLocal::kType || send->type == wire::NamScan::kType;
+    return send->type == wire::NamToLocal::kType || send->type == wire::NamScan::kType ||
+           send->type == wire::NamdWelcome::kType || send->type == wire::NamdQuit::kType;
   if (const auto* send = std::get_if<effect::SendToJobd>(&effect))
     return send->type == wire::NamToTask::kType;
   return std::holds_alternative<effect::NamReply>(effect);

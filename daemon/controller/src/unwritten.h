@@ -8,9 +8,9 @@
 
 namespace msa {
 
-// A request that asks, or one of a process that uses regions which are there. Its answer does not wait for
-// the store: what it changes, leases, is written later, and a lease that a restart forgets is asked for
-// again.
+// A request that asks, or one of a process that uses regions which are there, or news of a namd. Its answer
+// does not wait for the store: what it changes, leases, is written later, and a lease that a restart forgets
+// is asked for again. News of a namd keep their order by that.
 bool UsesOnly(const Event& event);
 
 // The answers to this event may go before anything is written: it asks for nothing, or UsesOnly.

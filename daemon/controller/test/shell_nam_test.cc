@@ -250,6 +250,34 @@ TEST_F(ShellNamTest, AFullDiskAnswersProcessesAtOnce) {
   EXPECT_THAT(failed->message, HasSubstr("disk is full"));
 }
 
+TEST_F(ShellNamTest, AFullDiskKeepsNoNamdFromComingBack) {
+  store_.full = true;
+  ASSERT_TRUE(Told(wire::NamOpen{"", "fields"}).ok());
+  std::optional<Status> told;
+  Call(wire::NamRemove{"fields", false}, &told);
+  const auto freed = namd_->Last<wire::NamExtentFree>();
+  ASSERT_TRUE(freed.has_value());
+  // It was there still when this was said.
+  namd_->frames.clear();
+  shell_.Handle(event::NamdUp{
+      "nam0",
+      1,
+      {.capacity = Bytes(1 << 20),
+       .socket = "/s",
+       .extents = {{freed->uuid, freed->generation, wire::NamExtentState::kCommitted, Bytes(64)}}}});
+  EXPECT_TRUE(namd_->Last<wire::NamdWelcome>().has_value()) << "it serves nobody before its welcome";
+  store_.full = false;
+  ASSERT_TRUE(SettleUntil([&] { return namd_->Last<wire::NamExtentFree>().has_value(); }));
+  FromNamd(wire::NamExtentDone{namd_->Last<wire::NamExtentFree>()->request, 0, ""});
+  ASSERT_TRUE(SettleUntil([&] { return store_.deleted == 1; }));
+  std::optional<Status> checked;
+  NamReplyBody body;
+  Call(wire::NamCheckAsk{}, &checked, &body);
+  FromNamd(wire::NamScanned{.request = namd_->Last<wire::NamScan>()->request});
+  ASSERT_TRUE(checked && checked->ok());
+  EXPECT_EQ(std::get<wire::NamCheckResult>(body).findings.size(), 0u) << "an extent is left that nobody has";
+}
+
 TEST_F(ShellNamTest, AFullDiskKeepsFsckFromNothingButRepairs) {
   store_.full = true;
   ASSERT_TRUE(Told(wire::NamOpen{"", "fields"}).ok());
