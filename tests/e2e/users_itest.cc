@@ -53,7 +53,8 @@ class Users : public testing::Test {
   }
   void TearDown() override {
     if (cluster_ == nullptr) return;
-    for (const Json& region : cluster_->Query({"region", "list"})["items"].list())
+    const Json regions = cluster_->Query({"region", "list"});
+    for (const Json& region : regions["items"].list())
       EXPECT_EQ(Root({"region", "rm", "--force", region["name"].text()}).code, 0);
     std::vector<std::string> left;
     EXPECT_TRUE(Eventually(10s, "nothing of a job is left", [&] {
@@ -234,6 +235,25 @@ TEST_F(Users, AProgramOutsideAnyJobFindsTheNamDaemonAndHasItsUsersRights) {
   EXPECT_EQ(AsProgram(kAda, {program, "counter", "r"}).out, "2\n");
 }
 
+TEST_F(Users, WithoutADirectoryOfHisOwnAUserFindsTheMachinesSystem) {
+  // /run of a mount namespace, with the link that deploy/doc/several-users.md has root make.
+  const std::string program = cluster_->ProgramForAll("nam_outside");
+  Must(As(kBob, {"region", "create", "counter", "--size", "1M"}));
+  Command command = cluster_->MsactlAs(kBob, {});
+  const std::string msactl = command.argv[0];
+  command.argv = {"unshare",
+                  "--mount",
+                  "sh",
+                  "-c",
+                  "mount -t tmpfs tmpfs /run && chmod 755 /run && ln -s \"$0\" /run/msa && unset MSA_DIR && "
+                  "cd / && exec setpriv --reuid 64102 --regid 64102 --clear-groups sh -c \"$1\"",
+                  cluster_->dir(),
+                  msactl + " run id -u && " + program + " counter rw && " + msactl + " region list -f name"};
+  command.env["LD_LIBRARY_PATH"] = cluster_->scratch().path() + "/opt/lib";
+  command.uid = 0;
+  EXPECT_EQ(support::RunCommand(command).out, "64102\n0\ncounter\n");
+}
+
 TEST_F(Users, AWindowThatOneLeavesIsReadByTheJobOfAnother) {
   const std::string create = cluster_->ProgramForAll("nam_window_create");
   const std::string attach = cluster_->ProgramForAll("nam_window_attach");
@@ -283,6 +303,14 @@ TEST_F(Users, FilesAndKeysAreClosedToOthers) {
   EXPECT_NE(secrets.code, 0);
   EXPECT_EQ(secrets.out, "");
   Must(As(kAda, {"job", "cancel", "--now", job}));
+}
+
+TEST_F(Users, ASystemThatIsRootsAloneSaysSo) {
+  const auto closed = MiniCluster::Start({.topology = kTopology});
+  ASSERT_TRUE(closed.ok()) << closed.status().message();
+  Command command = cluster_->MsactlAs(kBob, {"run", "true"});
+  command.env["MSA_DIR"] = (*closed)->dir();
+  Refused(support::RunCommand(command), 4, {(*closed)->dir(), "serves its own user alone", "cluster up"});
 }
 
 TEST_F(Users, TheSystemGoesOnForAllAfterItsDaemonsWereKilled) {

@@ -139,6 +139,7 @@ Status Run(Options& options) {
   // Shared memory directories go when the last node daemon of this system leaves them empty.
   ::rmdir(paths.shm_node(::geteuid()).c_str());
   ::rmdir(paths.shm_root(::geteuid()).c_str());
+  ::rmdir(paths.peer_directory(::geteuid()).c_str());
   return Status::Ok();
 }
 
