@@ -115,8 +115,9 @@ TEST(Doctor, AccusesADirectoryThatOthersReachOrThatIsNone) {
   EXPECT_THAT(open.Of("directory"), HasSubstr((::geteuid() == 0 ? "chmod 755 " : "chmod 700 ") + dir));
   // Root's may be one for all users.
   fs::permissions(dir, fs::perms(0755));
+  const bool root = ::geteuid() == 0;
   EXPECT_THAT(Doctor(In(dir)).Of("directory"),
-              ::geteuid() == 0 ? Says("OK", "every user") : Says("FAIL", "chmod 700 " + dir));
+              Says(root ? "OK" : "FAIL", root ? std::string("every user") : "chmod 700 " + dir));
   fs::permissions(dir, fs::perms(0500));
   EXPECT_THAT(Doctor(In(dir)).Of("directory"), Says("FAIL", "cannot write"));
   EXPECT_THAT(Doctor(In(scratch.Write("file", ""))).Of("directory"), Says("FAIL", "no directory"));
