@@ -28,6 +28,8 @@ constexpr auto kSoonPause = Millis(20);
 constexpr auto kLongestPause = Millis(200);
 // Relays do not repeat what was lost with a daemon on the way.
 constexpr auto kRepeat = std::chrono::seconds(1);
+// Of the machine's own system: root's, for every user.
+constexpr char kSystemDirectory[] = "/run/msa";
 
 // What tasks say to their job daemon (0x06xx): the fields that a process which uses regions needs.
 struct TaskHello {
@@ -101,6 +103,13 @@ Surroundings Surroundings::OfThisProcess() {
   out.directory_is_default = true;
   const std::string runtime = Environment("XDG_RUNTIME_DIR");
   out.directory = runtime.starts_with('/') ? runtime + "/msa" : fmt::format("/tmp/msa-{}", geteuid());
+  // As msactl has it: without one of his own, a user's system is the machine's, which root has made.
+  struct stat info {};
+  if (lstat((out.directory + "/n").c_str(), &info) != 0 && stat(kSystemDirectory, &info) == 0 &&
+      info.st_uid == 0) {
+    out.directory = kSystemDirectory;
+    out.directory_is_default = false;
+  }
   return out;
 }
 

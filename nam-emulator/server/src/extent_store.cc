@@ -64,6 +64,22 @@ Result<ExtentStore::Listing> ExtentStore::Scan() const {
   return listing;
 }
 
+Result<ExtentStore::Listing> ExtentStore::Survey() const {
+  MSA_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory_));
+  Listing listing;
+  for (const std::string& name : names) {
+    if (name == kSystemFact || name == kPortFact) continue;
+    const auto parsed = ParseExtentName(name);
+    struct stat st {};
+    if (!parsed)
+      listing.foreign.push_back(name);
+    else if (::lstat((directory_ + "/" + name).c_str(), &st) == 0)
+      listing.extents.push_back(
+          {parsed->key, parsed->stage, nullptr, {}, static_cast<std::uint64_t>(st.st_size)});
+  }
+  return listing;
+}
+
 Result<std::shared_ptr<ExtentFile>> ExtentStore::Create(const ExtentKey& key, ExtentShape shape) const {
   const std::string path = PathOf(key, Stage::kPending);
   if (::access(PathOf(key, Stage::kCommitted).c_str(), F_OK) == 0)

@@ -32,6 +32,8 @@ class ExtentStore {
     std::vector<std::string> foreign;  // names of what is no extent of namd
   };
   Result<Listing> Scan() const;
+  // As Scan, by names alone: nothing is opened, so `file` and `fault` are not told.
+  Result<Listing> Survey() const;
 
   // As ExtentFile::Create, pending. What a broken attempt has left is replaced.
   Result<std::shared_ptr<ExtentFile>> Create(const ExtentKey& key, ExtentShape shape) const;

@@ -163,7 +163,8 @@ void NamDaemon::OnFrame(const wire::Frame& frame) {
   if (!session_)
     return spdlog::error("message type {:#06x} before the controller's welcome is ignored", frame.type);
   if (Take<wire::NamToLocal>(frame) || Take<wire::NamExtentAllocate>(frame) ||
-      Take<wire::NamExtentCommit>(frame) || Take<wire::NamExtentFree>(frame) || Take<wire::NamRevoke>(frame))
+      Take<wire::NamExtentCommit>(frame) || Take<wire::NamExtentFree>(frame) ||
+      Take<wire::NamRevoke>(frame) || Take<wire::NamScan>(frame))
     return;
   spdlog::error("message type {:#06x} of the controller is unknown to this NAM daemon", frame.type);
 }

@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -40,6 +41,10 @@ inline constexpr Millis kNamOrphanTime{10000};
 inline constexpr Millis kNamRemovalTime{2000};
 // A namd that could not free an extent is asked again.
 inline constexpr Millis kNamFreeRetry{5000};
+// A directory of ten thousand extents is looked at in well under a second; a namd that is silent for longer
+// counts as away to fsck.
+inline constexpr Millis kNamScanTime{10000};
+inline constexpr std::size_t kMaxNamChecks = 16;  // at a time
 
 class NamBook::Impl {
  public:
@@ -106,6 +111,17 @@ class NamBook::Impl {
     ExtentKey extent;
   };
 
+  // A fsck that waits for the namds to look at their directories.
+  struct Check {
+    NamCaller caller;
+    std::uint64_t tag = 0;
+    bool repair = false;
+    Instant deadline;
+    std::map<std::uint64_t, std::size_t> scans;  // asked and not answered: request, node
+    std::set<std::size_t> scanned;               // nodes
+    std::vector<wire::NamFinding> foreign;
+  };
+
   struct Job {
     nam_event::JobStarted started;
     std::uint64_t reserved = 0;
@@ -134,6 +150,7 @@ class NamBook::Impl {
   void Handle(nam_event::NamdLost& e);
   void Handle(nam_event::ExtentDone& e);
   void Handle(nam_event::ExtentDamaged& e);
+  void Handle(nam_event::Scanned& e);
   void Handle(nam_event::Tick& e);
 
   // -- requests; each answers its tag, or sees to it that it will be
@@ -264,7 +281,12 @@ class NamBook::Impl {
   Job* FindJob(JobId id);
 
   // -- fsck
-  void CheckNode(const NamCaller& caller, std::size_t node, bool repair, wire::NamCheckResult& result);
+  void CheckNode(const Check& check, std::size_t node, wire::NamCheckResult& result);
+  // The scan of `node` is in, or will never be.
+  void ScanOver(std::uint64_t request, bool is_in);
+  void EndScans(std::size_t node);
+  void EndLateScans(const std::function<bool(Instant)>& over);
+  void Finish(const Check& check);
   Status CheckAccounts() const;
   Status CheckTables() const;
   Status CheckPhases() const;
@@ -315,6 +337,7 @@ class NamBook::Impl {
   std::map<JobId, Job> jobs;
   std::map<std::uint32_t, User> users;
   std::map<std::uint64_t, Ask> asks;
+  std::list<Check> checks;
   std::set<RegionUuid> waiting;  // regions with a pending part or removers: looked at by the clock
   std::uint64_t held_by_jobs = 0;
   std::uint64_t last_ask = 0;

@@ -183,6 +183,7 @@ void NamBook::Impl::ReconcileRegion(Region& region, std::size_t index) {
 // Answers of a session that is over do not come.
 void NamBook::Impl::ForgetAsks(std::size_t node) {
   std::erase_if(asks, [&](const auto& entry) { return entry.second.node == node; });
+  EndScans(node);
 }
 
 void NamBook::Impl::Handle(nam_event::NamdLost& e) {

@@ -97,6 +97,7 @@ void NamBook::Impl::Handle(nam_event::Tick&) {
   for (std::size_t n = 0; n < nodes.size(); ++n)
     if (nodes[n].retry_frees && look(*nodes[n].retry_frees)) AskFreesAgain(n);
   EndOrphans(look);
+  EndLateScans(look);
   if (next) Wake(*next);
 }
 

@@ -55,7 +55,7 @@ class Store {
 };
 
 using NamdMessage = std::variant<wire::NamdWelcome, wire::NamExtentAllocate, wire::NamExtentCommit,
-                                 wire::NamExtentFree, wire::NamRevoke>;
+                                 wire::NamExtentFree, wire::NamRevoke, wire::NamScan>;
 
 // The files of a NAM node, and the daemon that keeps them.
 struct Namd {
@@ -71,6 +71,8 @@ struct Namd {
   std::uint32_t pid = 100;
   std::deque<NamdMessage> inbox;
   Code fail_allocate = Code::kOk;
+  bool scans = true;  // it answers NamScan with what follows
+  wire::NamScanned in_directory;
   std::map<std::uint64_t, Key> frees;  // that wait for the last mapping
   std::set<LeaseId> revoked;
   std::set<NamClientId> clients_gone;
@@ -307,6 +309,12 @@ class Harness {
     }
     if (it != namd.extents.end()) namd.extents.erase(it);
     On(nam_event::ExtentDone{node, {m.request, 0, ""}});
+  }
+  void Serve(const std::string& node, Namd& namd, const wire::NamScan& m) {
+    if (!namd.scans) return;
+    wire::NamScanned scanned = namd.in_directory;
+    scanned.request = m.request;
+    On(nam_event::Scanned{node, std::move(scanned)});
   }
   void Serve(const std::string&, Namd& namd, const wire::NamRevoke& m) {
     namd.revoked.insert(m.leases.begin(), m.leases.end());

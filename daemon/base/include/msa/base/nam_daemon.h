@@ -97,6 +97,21 @@ struct NamLocalGone {
   }
 };
 
+// Answer to NamScan. A NamExtentDamaged for each extent whose file is gone or cut off came before.
+struct NamScanned {
+  static constexpr std::uint16_t kType = 0x0906;
+  std::uint64_t request = 0;
+  std::string failure;                   // why the directory could not be read; "": it was
+  std::vector<NamExtentReport> extents;  // files that this daemon did not know; committed: that have grown
+  std::vector<std::string> foreign;      // names of files that are no extents, the first kMaxForeign
+  std::uint64_t foreign_count = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(request, failure, extents, foreign, foreign_count);
+  }
+};
+inline constexpr std::size_t kMaxForeign = 64;
+
 // ------------------------------------------------------------------------------------ 0x09xx controller ->
 // namd
 
@@ -176,6 +191,16 @@ struct NamRevoke {
   template <class A>
   void Fields(A& a) {
     a(leases, clients);
+  }
+};
+
+// Look what the directory really holds, for fsck.
+struct NamScan {
+  static constexpr std::uint16_t kType = 0x0928;
+  std::uint64_t request = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(request);
   }
 };
 

@@ -110,6 +110,10 @@ struct ExtentDamaged {
   std::string node;
   wire::NamExtentDamaged damaged;
 };
+struct Scanned {
+  std::string node;
+  wire::NamScanned scanned;
+};
 struct Tick {};
 
 }  // namespace nam_event
@@ -117,7 +121,7 @@ struct Tick {};
 using NamEvent =
     std::variant<nam_event::Request, nam_event::HolderGone, nam_event::JobStarted, nam_event::JobEnded,
                  nam_event::AllotmentAsk, nam_event::NamdUp, nam_event::NamdLost, nam_event::ExtentDone,
-                 nam_event::ExtentDamaged, nam_event::Tick>;
+                 nam_event::ExtentDamaged, nam_event::Scanned, nam_event::Tick>;
 
 namespace nam_effect {
 
@@ -138,7 +142,7 @@ struct DeleteLease {
 struct SendToNamd {
   std::string node;
   std::variant<wire::NamdWelcome, wire::NamExtentAllocate, wire::NamExtentCommit, wire::NamExtentFree,
-               wire::NamRevoke>
+               wire::NamRevoke, wire::NamScan>
       message;
 };
 // Its extents belong to another system, or it is no NAM node: end its session with this.
