@@ -215,7 +215,7 @@ void NamDaemon::On(const wire::NamScan& scan) {
   auto survey = std::make_shared<Survey>();
   // Before the directory is read: what is committed meanwhile is not missed in it.
   for (const wire::NamExtentReport& report : service_->Reports())
-    if (report.state == State::kCommitted) survey->known.emplace_back(report.uuid, report.generation);
+    if (report.state == State::kCommitted) survey->known.push_back({report.uuid, report.generation});
   worker_->Run([this, survey] { survey->listing = store_->Survey(); },
                [this, request = scan.request, session = sessions_, survey] {
                  if (session_ && session == sessions_) TellScan(request, *survey);
