@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -96,6 +97,8 @@ TEST_F(ClientRestartOverFabric, WhatANamdDoesNotAnswerIsGivenUpAtItsDeadlineAndT
   constexpr std::uint32_t kTimeout = 500;
   ASSERT_NAM_OK(msa_nam_set_timeout(region, kTimeout));
   SignalProcess(namd_, SIGSTOP);
+  // Its threads go on until the one that takes the signal gets a processor.
+  ASSERT_EQ(::waitpid(namd_.pid, nullptr, WUNTRACED), namd_.pid);
   std::vector<msa_nam_request_t> requests(kGets);
   for (std::size_t i = 0; i < kGets; ++i) {
     const msa_nam_piece piece{i * kBytes, got.data() + i * kBytes, kBytes};
