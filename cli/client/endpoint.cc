@@ -112,7 +112,12 @@ Result<UniqueFd> TryConnectController(const Endpoint& endpoint) {
   if (endpoint.socket.starts_with(kTlsPrefix)) return DialController(endpoint.socket);
   Result<UniqueFd> fd = ConnectUnix(endpoint.socket);
   if (fd.ok()) return fd;
-  if (fd.status().code() == Code::kPermissionDenied) return fd.status();
+  if (fd.status().code() == Code::kPermissionDenied)
+    return Error(
+        Code::kPermissionDenied,
+        "{}; that system serves its own user alone: start one of your own with 'msactl cluster up', or "
+        "ask root for one for all users",
+        fd.status().message());
   if (endpoint.dir.empty())
     return Error(Code::kUnavailable, "the controller does not answer: {}; ask the operator of this machine",
                  fd.status().message());

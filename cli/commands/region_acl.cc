@@ -63,8 +63,10 @@ Result<int> RegionAcl(const Args& args) {
   if (!go) return 0;
   MSA_ASSIGN_OR_RETURN(request.region, ParseRegionName(call.operands()[0]));
   MSA_ASSIGN_OR_RETURN(const auto client, ConnectRegions(call));
-  if (request.mode || request.gid || request.clear || !request.set.empty())
+  if (request.mode || request.gid || request.clear || !request.set.empty()) {
+    MSA_RETURN_IF_ERROR(CheckJobMayChange(*client, request.region));
     MSA_RETURN_IF_ERROR(client->SetAccess(request));
+  }
   MSA_ASSIGN_OR_RETURN(const wire::NamRegionInfo region, FindRegion(*client, request.region));
   MSA_RETURN_IF_ERROR(call.Show(AccessDetails(region)));
   return 0;

@@ -92,6 +92,16 @@ Status CheckJobsBinding(const wire::NamRegionInfo& region, NamRights rights) {
 
 }  // namespace
 
+Status CheckJobMayChange(const wire::NamRegionInfo& region) {
+  return CheckJobsBinding(region, NamRights::kWrite);
+}
+
+Status CheckJobMayChange(RegionClient& client, const std::string& region) {
+  if (std::getenv("MSA_JOB_ID") == nullptr) return Status::Ok();
+  const auto there = FindRegion(client, region);
+  return there.ok() ? CheckJobMayChange(*there) : Status::Ok();  // the change says why not
+}
+
 Result<std::unique_ptr<RegionClient>> ConnectRegions(const Invocation& call) {
   MSA_ASSIGN_OR_RETURN(const Endpoint endpoint, FindEndpoint(call.dir()));
   return RegionClient::Connect(endpoint);
@@ -166,10 +176,12 @@ Result<std::unique_ptr<RegionIo>> RunningRegions::Open(const std::string& region
 }
 
 Status RunningRegions::Remove(const wire::NamRemove& request) {
+  MSA_RETURN_IF_ERROR(CheckJobMayChange(*client_, request.region));
   return WithReconnect(endpoint_, client_, [&](RegionClient& client) { return client.Remove(request); });
 }
 
 Status RunningRegions::SetAccess(const wire::NamSetAccess& request) {
+  MSA_RETURN_IF_ERROR(CheckJobMayChange(*client_, request.region));
   return WithReconnect(endpoint_, client_, [&](RegionClient& client) { return client.SetAccess(request); });
 }
 

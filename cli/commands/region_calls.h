@@ -18,6 +18,9 @@ namespace msa::cli {
 Result<std::unique_ptr<RegionClient>> ConnectRegions(const Invocation& call);
 // With its holders. kNotFound.
 Result<wire::NamRegionInfo> FindRegion(RegionClient& client, const std::string& region);
+// kPermissionDenied: this process runs in a job that is bound to the region without the right to write.
+Status CheckJobMayChange(const wire::NamRegionInfo& region);
+Status CheckJobMayChange(RegionClient& client, const std::string& region);
 Result<wire::NamRegionInfo> CreateRegion(RegionClient& client, wire::NamCreate request);
 
 // Of commands that move bytes: -q/--quiet, --timeout.

@@ -68,6 +68,7 @@ Result<int> RegionResize(const Args& args) {
   MSA_ASSIGN_OR_RETURN(const std::string name, ParseRegionName(call.operands()[0]));
   MSA_ASSIGN_OR_RETURN(const auto client, ConnectRegions(call));
   MSA_ASSIGN_OR_RETURN(const wire::NamRegionInfo region, FindRegion(*client, name));
+  MSA_RETURN_IF_ERROR(CheckJobMayChange(region));
   wire::NamResize request;
   request.region = ToText(region.uuid);
   MSA_ASSIGN_OR_RETURN(request.segments, NewSizes(region, total, sizes));

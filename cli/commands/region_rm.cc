@@ -23,7 +23,8 @@ Result<int> RegionRm(const Args& args) {
   std::size_t failed = 0;
   Status first;
   for (const std::string& word : call.operands()) {
-    const Status removed = client->Remove({word, force});
+    const Status bound = CheckJobMayChange(*client, word);
+    const Status removed = bound.ok() ? client->Remove({word, force}) : bound;
     if (removed.ok()) continue;
     if (failed++ == 0) first = removed;
     if (all > 1) PrintError(removed);

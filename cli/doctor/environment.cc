@@ -144,14 +144,21 @@ Finding CheckDirectory(const DoctorScope& scope) {
   if (info.st_uid != ::geteuid())
     return {Level::kFail, "directory",
             fmt::format("'{}' belongs to user {}, you are {}", dir, info.st_uid, ::geteuid()), other};
-  if ((info.st_mode & 077) != 0)
+  const bool is_root = ::geteuid() == 0;  // its system may be one for all users
+  if ((info.st_mode & (is_root ? 022 : 077)) != 0)
     return {Level::kFail, "directory",
-            fmt::format("'{}' has mode {:04o}: others could reach your jobs", dir, info.st_mode & 07777),
-            fmt::format("run 'chmod 700 {}'", dir)};
+            fmt::format("'{}' has mode {:04o}: others could {}", dir, info.st_mode & 07777,
+                        is_root ? "write in it" : "reach your jobs"),
+            fmt::format("run 'chmod {} {}'", is_root ? "755" : "700", dir)};
   if ((info.st_mode & 0700) != 0700)
     return {Level::kFail, "directory",
             fmt::format("'{}' has mode {:04o}: you cannot write in it", dir, info.st_mode & 07777),
             fmt::format("run 'chmod 700 {}'", dir)};
+  if ((info.st_mode & 055) != 0)
+    return {Level::kOk, "directory",
+            fmt::format("'{}' is yours, and every user reaches the system in it (mode {:04o})", dir,
+                        info.st_mode & 07777),
+            ""};
   return {Level::kOk, "directory", fmt::format("'{}' is yours alone (mode 0700)", dir), ""};
 }
 

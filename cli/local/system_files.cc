@@ -62,11 +62,14 @@ Status CheckMode(const LocalPaths& paths, const struct stat& info) {
         "directory '{}' holds files that are not msa's: {}; choose an empty or new one with --dir or "
         "MSA_DIR",
         paths.dir(), ListNames(names));
-  if ((info.st_mode & 077) == 0) return Status::Ok();
+  // Root's system may be one for all users: they reach the sockets in it.
+  const bool is_root = ::geteuid() == 0;
+  if ((info.st_mode & (is_root ? 022 : 077)) == 0) return Status::Ok();
   return Error(Code::kInvalidArgument,
-               "directory '{}' has mode {:03o}, others could reach your jobs; run 'chmod 700 {}' or choose "
-               "another with --dir or MSA_DIR",
-               paths.dir(), info.st_mode & 0777, paths.dir());
+               "directory '{}' has mode {:03o}, others could {}; run 'chmod {} {}' or choose another with "
+               "--dir or MSA_DIR",
+               paths.dir(), info.st_mode & 0777, is_root ? "write in it" : "reach your jobs",
+               is_root ? "755" : "700", paths.dir());
 }
 
 }  // namespace

@@ -36,10 +36,16 @@ Result<std::unique_ptr<RegionIo>> LiveRegion::Open(const NamLibrary& library, Le
 }
 
 Status LiveRegion::Attach() {
-  MSA_ASSIGN_OR_RETURN(RegionLease lease, source_());
+  auto leased = source_();
   const bool first = !lease_.info.uuid.valid();
-  if (!first && (lease.info.uuid != lease_.info.uuid || lease.info.generation != lease_.info.generation))
-    return Error(Code::kAborted, "region '{}' was resized, restored or replaced meanwhile", lease.info.name);
+  const bool is_gone =
+      leased.ok() ? leased->info.uuid != lease_.info.uuid : leased.status().code() == Code::kNotFound;
+  if (!first && is_gone)
+    return Error(Code::kAborted, "region '{}' was removed meanwhile{}", lease_.info.name,
+                 leased.ok() ? "; another one has its name now" : "");
+  MSA_ASSIGN_OR_RETURN(RegionLease lease, std::move(leased));
+  if (!first && lease.info.generation != lease_.info.generation)
+    return Error(Code::kAborted, "region '{}' was resized or restored meanwhile", lease.info.name);
   msa_nam_region_t handle = nullptr;
   if (const int error = library_.attach(lease.blob.data(), lease.blob.size(), &handle))
     return NamError(library_, error, fmt::format("region '{}': attach", lease.info.name));

@@ -175,8 +175,28 @@ TEST_F(Live, DoesNotGoOnInAnotherRegionOfThatName) {
   info_.generation = Generation(2);
   const Status status = Write(*region);
   EXPECT_EQ(status.code(), Code::kAborted);
-  EXPECT_THAT(status.message(), HasSubstr("was resized, restored or replaced"));
+  EXPECT_THAT(status.message(), HasSubstr("was resized or restored meanwhile"));
   EXPECT_EQ(static_cast<char>(library_.memory[3]), '\0');
+}
+
+TEST_F(Live, SaysThatTheRegionWasRemovedThoughAnotherHasItsName) {
+  const auto region = Open();
+  library_.answers = {MSA_NAM_ERR_STALE};
+  info_.uuid = {7, 7};
+  const Status status = Write(*region);
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_THAT(status.message(),
+              AllOf(HasSubstr("was removed meanwhile"), HasSubstr("another one has its name")));
+  EXPECT_EQ(static_cast<char>(library_.memory[3]), '\0');
+}
+
+TEST_F(Live, SaysThatTheRegionWasRemovedWhereNoneHasItsName) {
+  const auto region = Open();
+  library_.answers = {MSA_NAM_ERR_STALE};
+  refusals_ = {Status(Code::kNotFound, "no region 'fields'")};
+  const Status status = Write(*region);
+  EXPECT_EQ(status.code(), Code::kAborted);
+  EXPECT_THAT(status.message(), HasSubstr("'fields' was removed meanwhile"));
 }
 
 TEST_F(Live, DoesNotTryAgainWhatCannotSucceed) {

@@ -103,13 +103,25 @@ TEST_F(SystemFiles, AreNotPutAmongSomebodysOwn) {
 
 TEST_F(SystemFiles, DoNotChangeTheModeOfADirectoryThatWasThere) {
   const std::string dir = scratch_ + "/open";
-  ASSERT_TRUE(MakeDirectory(dir, 0755).ok());
+  ASSERT_TRUE(MakeDirectory(dir, 0777).ok());
   const Status status = ClaimDirectory(LocalPaths(dir));
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("chmod 700 " + dir));
+  EXPECT_THAT(status.message(), HasSubstr((::geteuid() == 0 ? "chmod 755 " : "chmod 700 ") + dir));
   struct stat info {};
   ASSERT_EQ(::stat(dir.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0755u);
+  EXPECT_EQ(info.st_mode & 0777, 0777u);
+}
+
+TEST_F(SystemFiles, OfRootMayBeReachedByOthersAndOfAUserMayNot) {
+  const std::string dir = scratch_ + "/open";
+  ASSERT_TRUE(MakeDirectory(dir, 0755).ok());
+  const Status status = ClaimDirectory(LocalPaths(dir));
+  if (::geteuid() == 0) {
+    EXPECT_TRUE(status.ok()) << status.message();
+  } else {
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr("chmod 700 " + dir));
+  }
 }
 
 TEST(LocalDaemons, AreAControllerANodeDaemonForEachNodeAndANamDaemonWhereThereIsMemory) {

@@ -2,6 +2,8 @@
 // daemons and unmodified Open MPI.
 #include <signal.h>
 
+#include <fmt/format.h>
+
 #include "shared_cluster.h"
 
 namespace msa::e2e {
@@ -105,6 +107,17 @@ TEST_F(Connect, APortWhoseJobHasEndedIsRefusedWithTheReason) {
   EXPECT_THAT(client.out, HasSubstr("client rank 0: MPI_Comm_connect failed"));
   EXPECT_THAT(client.err, HasSubstr("which opened the port, has ended"));
   EXPECT_LT(client.wall, 30s);
+}
+
+TEST_F(Connect, ANameThatWasNotPublishedIsNoPortAtAnyRank) {
+  const Outcome client = Whole({"-m", "booster", "-n", "3"}, {"client", "port:harbour"});
+  EXPECT_EQ(client.code, 3) << client.Text();
+  for (const char* rank : {"0", "1", "2"})
+    EXPECT_THAT(client.out, HasSubstr(fmt::format(
+                                "client rank {}: MPI_Comm_connect failed class=43 text=MPI_ERR_PORT: "
+                                "MPI_Comm_connect: 'harbour' is no port; expected what MPI_Open_port or "
+                                "MPI_Lookup_name gave",
+                                rank)));
 }
 
 TEST_F(Connect, AClientThatIsKilledDoesNotTakeTheServerWithIt) {

@@ -22,7 +22,11 @@ for page in man1/msactl.1 man5/msa-topology.5 man8/msa-controllerd.8 man8/msa-no
   [ -s "$work/usr/share/man/$page" ] || fail "$page is not installed"
 done
 for example in hello_modular.c topology.toml; do
-  [ -s "$work/usr/share/doc/msa/examples/$example" ] || fail "example $example is not installed"
+  [ -s "$work/usr/share/doc/msa/deploy/examples/$example" ] || fail "example $example is not installed"
+done
+doc=$work/usr/share/doc/msa
+for link in $(grep -o '](deploy/[^)#]*' "$doc/README.md" | cut -c3- | sort -u); do
+  [ -s "$doc/$link" ] || [ -d "$doc/$link" ] || fail "README.md leads to $link, which is not installed"
 done
 
 # An empty environment: nothing of the build tree is on the path.

@@ -64,6 +64,14 @@ TEST_P(NamWindows, APersistentWindowIsReadByJobsOfOtherSizesUntilItIsDeleted) {
   EXPECT_THAT(unknown.out, HasSubstr(Name("kept")));
 }
 
+TEST_P(NamWindows, ANameThatIsNoPortIsRefusedAtAllRanksAtOnce) {
+  for (const char* port : {"harbour", "17.x:3", "1.2:3:accept"}) {
+    const Outcome outcome = Window(2, {"refused", port});
+    EXPECT_EQ(outcome.code, 0) << outcome.Text();
+    EXPECT_THAT(outcome.out, HasSubstr(fmt::format("MPI_ERR_PORT: MPI_Comm_connect: '{}' is no port", port)));
+  }
+}
+
 TEST_P(NamWindows, ErrorsTellTheirNumbersAndTouchNothing) {
   const Outcome outcome = Window(2, {"errors"});
   EXPECT_EQ(outcome.code, 0) << outcome.Text();
@@ -71,6 +79,7 @@ TEST_P(NamWindows, ErrorsTellTheirNumbersAndTouchNothing) {
               HasSubstr("displacement 512 * 8 bytes and 8 bytes from there leave segment 1, which "
                         "has 4096 bytes"));
   Claim(3, {"bad-unit"});
+  Claim(2, {"bad-name", "/etc/no name"});
 }
 
 TEST_P(NamWindows, AnAllotmentThatIsTooSmallIsNoMemoryAtAllRanks) {
@@ -96,6 +105,18 @@ TEST_P(NamWindows, ThreadsThatComeAtOnceToATargetOfALockAllEpochAreAllLetIn) {
   const Outcome outcome = Tasks(2, {ProgramPath(GetParam().prefix + "nam_window_cases"), "threads", rounds});
   EXPECT_EQ(outcome.code, 0) << outcome.Text();
   EXPECT_THAT(outcome.out, HasSubstr("ok threads")) << outcome.Text();
+}
+
+TEST_P(NamWindows, AnExclusiveLockComesWithinATurnOfReadersInRelay) {
+  const Outcome outcome = Tasks(4, {ProgramPath(GetParam().prefix + "nam_window_cases"), "relay"});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, HasSubstr("ok relay")) << outcome.Text();
+}
+
+TEST_P(NamWindows, LockAllKeepsOthersFromTheProcesssOwnMemoryBeforeAnyCall) {
+  const Outcome outcome = Tasks(2, {ProgramPath(GetParam().prefix + "nam_window_cases"), "own"});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, HasSubstr("ok own")) << outcome.Text();
 }
 
 TEST_P(NamWindows, AnUnknownKindOfMemoryIsRefusedRatherThanVolatile) {
@@ -137,6 +158,13 @@ TEST_P(NamWindows, RandomOperationsEqualThoseOnTheMpisOwnWindow) {
   }
 }
 
+TEST_P(NamWindows, SpecialNumbersAndEveryTypeComeOutAsMpiSays) {
+  const Outcome outcome =
+      Tasks(2, {"env", "OMPI_MCA_op=^avx", ProgramPath(GetParam().prefix + "nam_values")});
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, HasSubstr("ok values"));
+}
+
 TEST_P(NamWindows, FortranProgramsHaveThemThroughEachBinding) {
   for (const char* binding : {"mpifh", "usempi", "f08"}) {
     const Outcome outcome = Tasks(2, {ProgramPath(GetParam().prefix + "nam_window_" + binding)});
@@ -166,6 +194,23 @@ TEST_F(NamWindowsOnce, RputOverTheFabricOverlapsWithComputing) {
     const auto at = outcome.out.find("rounds of computing: ");
     ASSERT_NE(at, std::string::npos) << outcome.Text();
     EXPECT_GT(std::stol(outcome.out.substr(at + 21)), 1) << program << ": done at once, it would be 1";
+  }
+}
+
+// MPICH 4.0.2 itself makes some 1,000 of any kind, as it has 2,048 communicators.
+TEST_F(NamWindowsOnce, TenThousandWindowsInARowAndAsManyAtOnceAsTheMpiMakes) {
+  const auto handles = [](const char* program, int ranks) {
+    return Run({"run", "-n", std::to_string(ranks), "--nam", "1M", "env", "OMPI_MCA_osc=sm",
+                ProgramPath(program), "handles", ranks == 1 ? "10000" : "1000", "4000"},
+               120s);
+  };
+  for (const int ranks : {1, 2}) {
+    const Outcome outcome = handles("nam_window_cases", ranks);
+    EXPECT_EQ(outcome.code, 0) << outcome.Text();
+    EXPECT_THAT(outcome.out, HasSubstr("open at once: 4000\n"));
+    const Outcome mpich = handles("mpich_nam_window_cases", ranks);
+    EXPECT_EQ(mpich.code, 0) << mpich.Text();
+    EXPECT_THAT(mpich.out, testing::ContainsRegex("open at once: [0-9]{3}")) << mpich.Text();
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "noise.h"
 #include "shared_cluster.h"
@@ -147,6 +148,37 @@ TEST_F(Regions, OneInUseIsNotRemovedAndTheTextSaysByWhom) {
   user.CloseInput();
   EXPECT_EQ(user.Wait().code, 0);
   EXPECT_EQ(Run({"region", "rm", "fields"}).code, 0) << "a command that has ended uses it no more";
+}
+
+TEST_F(Regions, CommandsInAJobThatIsBoundToReadLeaveTheRegionAsItIs) {
+  Create("fields", {"--size", "1M"});
+  const std::string text(kMiB, 'f');
+  Put(File("fields.bin", text), "fields");
+  const std::string other = File("other.bin", std::string(kMiB, 'o'));
+  Create("source", {"--size", "1M"});
+  const auto in_job = [](const std::string& binding, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"run", "-n", "1", "--nam-region", binding, support::BinaryPath("msactl")};
+    all.insert(all.end(), words.begin(), words.end());
+    return Run(std::move(all));
+  };
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"region", "put", other, "fields"},
+                                             {"region", "copy", "--force", "source", "fields"},
+                                             {"region", "rm", "fields"},
+                                             {"region", "rm", "--force", "fields"},
+                                             {"region", "resize", "fields", "--size", "2M"},
+                                             {"region", "acl", "fields", "--mode", "0666"}}) {
+    const Outcome outcome = in_job("fields:ro", words);
+    EXPECT_EQ(outcome.code, 4) << words[1] << ": " << outcome.Text();
+    EXPECT_THAT(outcome.err, AllOf(HasSubstr("fields"), HasSubstr("--nam-region"))) << words[1];
+  }
+  EXPECT_EQ(in_job("fields:ro", {"region", "get", "fields", "-"}).out, text);
+  EXPECT_EQ(in_job("fields:ro", {"region", "acl", "fields"}).code, 0) << "to look is no change";
+  EXPECT_EQ(cluster_->Query({"region", "show", "fields"})["mode"].text(), "0600");
+  EXPECT_EQ(Held("fields"), text);
+  EXPECT_EQ(in_job("fields:rw", {"region", "put", other, "fields"}).code, 0);
+  EXPECT_EQ(in_job("fields:rw", {"region", "acl", "fields", "--mode", "0640"}).code, 0);
+  EXPECT_EQ(Held("fields"), std::string(kMiB, 'o'));
 }
 
 TEST_F(Regions, MoreThanThereIsIsRefusedWithNumbersAndTakesNothing) {
@@ -319,6 +351,54 @@ TEST_F(Regions, FsckFindsNothingInASystemThatWasLeftAlone) {
   EXPECT_THAT(outcome.out, HasSubstr("agree"));
 }
 
+TEST_F(Regions, FsckTellsOfFilesThatAreMissingForeignOrOfTheWrongLength) {
+  const auto extents = [] {
+    std::set<std::string> files;
+    for (const auto& entry : fs::directory_iterator(cluster_->dir() + "/nam/nam0"))
+      if (entry.path().extension() == ".extent") files.insert(entry.path());
+    return files;
+  };
+  const auto make = [&](const std::string& name) {
+    const std::set<std::string> before = extents();
+    Create(name, {"--size", "1M"});
+    for (const std::string& file : extents())
+      if (!before.contains(file)) return file;
+    return std::string();
+  };
+  const std::string gone = make("gone");
+  const std::string cut = make("cut");
+  const std::string grown = make("grown");
+  make("whole");
+  fs::remove(gone);
+  fs::resize_file(cut, 4096);
+  fs::resize_file(grown, 4 * kMiB);
+  const std::string stray = cluster_->dir() + "/nam/nam0/thesis.tex";
+  std::ofstream(stray) << "mine";
+  // Of a region that is none.
+  std::string copy = grown;
+  char& digit = copy[cluster_->dir().size() + sizeof "/nam/nam0/" - 1];
+  digit = digit == 'a' ? 'b' : 'a';
+  fs::copy(grown, copy);
+
+  const Outcome found = Run({"region", "fsck"});
+  EXPECT_EQ(found.code, 1) << found.Text();
+  EXPECT_THAT(found.out,
+              AllOf(HasSubstr("gone"), HasSubstr("cut"), HasSubstr("grown"), Not(HasSubstr("whole")),
+                    HasSubstr("thesis.tex"), HasSubstr("that no region knows")));
+  EXPECT_EQ(Run({"region", "get", "gone", "-"}).code, 1) << "it is known to be damaged now";
+  EXPECT_EQ(Run({"region", "get", "whole", "-"}).code, 0);
+  EXPECT_EQ(Run({"region", "get", "grown", "-"}).out.size(), kMiB);
+
+  Run({"region", "fsck", "--repair"});
+  EXPECT_FALSE(fs::exists(copy)) << "freed";
+  EXPECT_TRUE(fs::exists(stray)) << "no file of msa's";
+  fs::remove(stray);
+  fs::resize_file(grown, fs::file_size(make("model")));
+  for (const char* name : {"gone", "cut"}) EXPECT_EQ(Run({"region", "rm", name}).code, 0);
+  const Outcome clean = Run({"region", "fsck"});
+  EXPECT_EQ(clean.code, 0) << clean.Text();
+}
+
 TEST_F(Regions, RightsAreShownAndChanged) {
   Create("fields", {"--size", "1M"});
   const Outcome changed = Run({"region", "acl", "fields", "--set", "user:12345:rw", "--mode", "0644"});
@@ -333,32 +413,18 @@ TEST_F(Regions, RightsAreShownAndChanged) {
 class OthersRegions : public testing::Test {
  protected:
   void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root has a system that other users reach";
-    auto started = MiniCluster::Start();
+    if (::geteuid() != 0) GTEST_SKIP() << "NEEDS ROOT: only root has a system that other users reach";
+    auto started = MiniCluster::Start({.all_users = true});
     ASSERT_TRUE(started.ok()) << started.status().message();
     cluster_ = *std::move(started);
-    ASSERT_EQ(::chmod(cluster_->scratch().path().c_str(), 0755), 0);
-    ASSERT_EQ(::chmod(cluster_->dir().c_str(), 0755), 0);
-    ASSERT_EQ(::chmod((cluster_->dir() + "/controller.sock").c_str(), 0666), 0);
-    fs::permissions(bin_.path(), fs::perms(0755));
-    fs::create_directory(bin_.path() + "/bin");
-    fs::create_directory(bin_.path() + "/lib");
-    fs::copy(support::BinaryPath("msactl"), bin_.path() + "/bin/msactl");
-    const fs::path lib = fs::path(support::BinaryPath("msactl")).parent_path().parent_path() / "lib";
-    for (const auto& entry : fs::directory_iterator(lib))
-      if (entry.path().filename().string().starts_with("libmsanam"))
-        fs::copy(entry.path(), bin_.path() + "/lib");
   }
 
   Outcome AsNobody(std::vector<std::string> arguments) {
-    Command command = cluster_->Msactl(std::move(arguments));
-    command.argv[0] = bin_.path() + "/bin/msactl";
-    command.uid = 65534;
+    Command command = cluster_->MsactlAs(65534, std::move(arguments));
     command.cwd = "/tmp";
     return support::RunCommand(std::move(command));
   }
 
-  support::ScratchDirectory bin_;
   std::unique_ptr<MiniCluster> cluster_;
 };
 

@@ -354,6 +354,72 @@ i=0; while ! "$2" run true 2>/dev/null && [ $((i += 1)) -lt 50 ]; do sleep 0.1; 
   EXPECT_THAT(outcome.err, testing::ContainsRegex("full|No space|no space"));
 }
 
+TEST(LocalSystem, UsesItsRegionsOnAFullDiskAndRefusesToMakeMore) {
+  // The memory of regions lies elsewhere: what is full is the directory of the controller's state.
+  const support::ScratchDirectory scratch;
+  fs::create_directory(scratch.path() + "/nam");
+  const std::string topology = scratch.Write(
+      "t.toml", "[nam]\nbacking = \"" + scratch.path() + "/nam\"\n[[module]]\nname = \"n\"\nid = 0\n" +
+                    "[[module.node]]\nnames = \"nam0\"\ncores = 1\nnam = \"64M\"\n");
+  const std::string script = scratch.Write("full.sh", R"(set -u
+mount -t tmpfs -o size=12m,mode=0700 tmpfs "$1/d" || exit 99
+export MSA_DIR="$1/d/s"
+scratch=$1 msactl=$2
+m() { "$msactl" region "$@" > "$scratch/out" 2> "$scratch/err"; echo "$1 $?"; }
+"$msactl" cluster up -q --topology "$1/t.toml" || exit 98
+m create fields --size 1M
+m create spare --size 1M
+echo before > "$1/text"
+m put "$1/text" fields
+cat /dev/zero > "$1/d/fill" 2> /dev/null
+m create more --size 1M; cat "$1/err"
+for round in 1 2; do
+  m list; grep -c fields "$1/out"
+  m show fields
+  m df
+  m fsck
+  m get fields - --length 6; cat "$1/out"
+  echo "full $round" > "$1/text"
+  m put "$1/text" fields
+  m get fields - --length 6; cat "$1/out"
+  m create more --size 1M
+  m acl fields --mode 0644
+done
+m rm spare
+m list; grep -c -e fields -e spare "$1/out"
+rm "$1/d/fill"
+i=0; until "$msactl" region create more --size 1M > /dev/null 2>&1; do
+  [ $((i += 1)) -lt 100 ] || exit 97
+  sleep 0.1
+done
+m list; grep -c -e fields -e more "$1/out"
+m fsck
+"$msactl" cluster down -q
+"$msactl" cluster up -q --topology "$1/t.toml" || exit 96
+m get fields - --length 6; cat "$1/out"
+m fsck
+m rm fields
+m rm more
+"$msactl" cluster down -q
+)");
+  fs::create_directory(scratch.path() + "/d");
+  std::vector<std::string> argv = {"unshare", "--mount"};
+  if (::geteuid() != 0) argv.push_back("--map-root-user");
+  argv.insert(argv.end(), {"sh", script, scratch.path(), support::BinaryPath("msactl")});
+  const Outcome outcome = support::RunCommand({.argv = argv, .timeout = 120s});
+  ASSERT_EQ(outcome.code, 0) << outcome.Text();
+  const std::string refused = "create 5\nacl 5\n";
+  const auto round = [&](const std::string& before, const std::string& now) {
+    return "list 0\n1\nshow 0\ndf 0\nfsck 0\nget 0\n" + before + "put 0\nget 0\n" + now + refused;
+  };
+  const std::string text = Lines(outcome.out).size() > 2 ? Lines(outcome.out).at(4) : "";
+  EXPECT_THAT(text, AllOf(HasSubstr("nothing was changed"), HasSubstr("/d/s'"), HasSubstr("free space")));
+  EXPECT_EQ(outcome.out, "create 0\ncreate 0\nput 0\ncreate 5\n" + text + "\n" + round("before", "full 1") +
+                             round("full 1", "full 2") +
+                             "rm 5\nlist 0\n1\nlist 0\n2\nfsck 0\nget 0\nfull 2fsck 0\nrm 0\nrm 0\n")
+      << outcome.err;
+}
+
 TEST(LocalSystem, AJobThatCannotWriteItsOutputFileFailsWithTheReason) {
   const auto cluster = StartOrFail({.topology = kTwoNodes});
   ASSERT_NE(cluster, nullptr);

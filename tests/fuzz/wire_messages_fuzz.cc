@@ -22,8 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       NamUsageAsk, NamCheckAsk, NamGranted, NamDone, NamListing, NamUsage, NamCheckResult, NamFailed,
       SignedNamLease, NamAttach, NamAttached, NamDetach, NamAtomic, NamAtomicDone, NamLock, NamLocked,
       NamdHello, NamExtentDone, NamExtentDamaged, NamFromLocal, NamLocalGone, NamdWelcome, NamExtentAllocate,
-      NamExtentCommit, NamToLocal, NamExtentFree, NamRevoke, NamdQuit, NamClientHello, NamFromTask,
-      NamTaskGone, NamToTask, NamAllotmentAsk, NamAllotment, EnrolRequest, Enrolled, EnrolRefused>(
-      data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
+      NamExtentCommit, NamToLocal, NamExtentFree, NamRevoke, NamScan, NamScanned, NamdQuit, NamEnded,
+      NamWithdraw, NamClientHello, NamFromTask, NamTaskGone, NamToTask, NamAllotmentAsk, NamAllotment,
+      EnrolRequest, Enrolled, EnrolRefused>(data[0], {reinterpret_cast<const char*>(data) + 1, size - 1});
   return 0;
 }

@@ -160,6 +160,7 @@ void ClientTest::Refuse(const wire::NamFromLocal& request, Code code, const std:
 }
 
 void ClientTest::End(const wire::NamLocalGone& gone) {
+  if (gone.client.value != 0) ++gone_clients_;
   std::vector<LeaseId> ended;
   for (const auto& [lease, granted] : leases_)
     if (granted.connection == gone.connection) ended.emplace_back(lease);
@@ -203,6 +204,10 @@ void ClientTest::Grant(const wire::NamFromLocal& request, const std::string& nam
 
 void ClientTest::Make(const wire::NamFromLocal& request) {
   const auto create = wire::Decode<wire::NamCreate>(request.payload);
+  if (create->name == kNeverAnswered) {
+    created_ = create->token;
+    return;
+  }
   if (regions_.contains(create->name))
     return Refuse(request, Code::kAlreadyExists, "region '" + create->name + "' exists");
   std::vector<std::uint64_t> sizes;
@@ -240,6 +245,8 @@ void ClientTest::Answer(const wire::NamFromLocal& request) {
     case wire::NamOpen::kType: {
       const auto open = wire::Decode<wire::NamOpen>(request.payload);
       if (Find(open->region, name) == nullptr) return Refuse(request, Code::kNotFound, "no such region");
+      if ((open->rights & taken_) != NamRights::kNone)
+        return Refuse(request, Code::kPermissionDenied, "its owner has taken that right");
       return Grant(request, name, open->rights);
     }
     case wire::NamRefresh::kType: {
@@ -248,6 +255,9 @@ void ClientTest::Answer(const wire::NamFromLocal& request) {
       if (known == leases_.end()) return Refuse(request, Code::kNotFound, "lease has ended");
       return Grant(request, known->second.region, NamRights::kRead | NamRights::kWrite, lease);
     }
+    case wire::NamWithdraw::kType:
+      withdrawn_ = wire::Decode<wire::NamWithdraw>(request.payload)->token;
+      return Reply(request, wire::NamDone{});
     case wire::NamClose::kType:
       ++closed_leases_;
       return Reply(request, wire::NamDone{});

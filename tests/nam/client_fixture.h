@@ -52,6 +52,11 @@ class ClientTest : public namd::test::NamdTest {
   // Of the controller's thread.
   std::map<std::string, Region> regions_;
   NamRights withheld_ = NamRights::kNone;  // of later leases
+  NamRights taken_ = NamRights::kNone;     // later opens with one of these are refused
+  // A create of this name is not answered; its token, and that of the last withdrawal.
+  static constexpr const char* kNeverAnswered = "never-answered";
+  std::string created_, withdrawn_;
+  std::atomic<int> gone_clients_{0};  // of which namd has told
   std::atomic<int> closed_leases_{0};
 
  private:

@@ -69,6 +69,7 @@ class RegionService : public RpcService, public v1::RegionService::CallbackServi
     OpenReactor* const reactor = call->stream->Open(call->stream, std::move(hooks));
     edge_.loop.Post([this, call, caller = *std::move(caller), ask = *std::move(ask)]() mutable {
       if (stopped_) return call->stream->End(ToGrpc(GoingAway()));
+      if (call->gone) return;  // before it was asked: nobody would remove it again
       open_.insert(call);
       call->number = caller.holder.call = next_call_++;
       edge_.shell.CallNam(

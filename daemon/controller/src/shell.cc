@@ -9,6 +9,8 @@
 #include "msa/base/clock.h"
 #include "msa/base/fault.h"
 
+#include "unwritten.h"
+
 namespace msa {
 namespace {
 
@@ -18,6 +20,9 @@ namespace {
 constexpr std::chrono::microseconds kShortPass{250};
 constexpr int kPassRest = 4;
 constexpr Millis kLongestRest{1000};
+constexpr char kUnchanged[] = "nothing was changed, the controller cannot write its state";
+constexpr char kCarriedOut[] =
+    "the request is carried out, but the controller cannot write its state until there is room";
 constexpr char kGoingAway[] = "the controller is going away; try again";
 
 template <class T>
@@ -42,6 +47,9 @@ std::vector<StoreChange> ChangesOf(const std::vector<Effect>& effects) {
   return out;
 }
 
+// Of what waits for a store that is full: beyond it nothing more is taken that could go on without.
+constexpr std::size_t kMostHeld = 100'000;
+
 // One transaction holds so many events at most: a reply waits for the whole of it.
 constexpr std::size_t kMostInACommit = 1024;
 
@@ -52,9 +60,20 @@ bool IsReport(const Event& event) {
   return std::holds_alternative<event::FromJobd>(event) || std::holds_alternative<event::JobdGone>(event);
 }
 
+// Of the reports, what a process waits for.
+bool IsAsk(const Event& event) {
+  const auto* from = std::get_if<event::FromJobd>(&event);
+  return from != nullptr && std::holds_alternative<wire::NamFromTask>(from->message);
+}
+
 // One behind the other they may be committed together: nobody is answered or told before.
 bool MayShare(const Event& first, const Event& next) {
   return (IsSubmit(first) && IsSubmit(next)) || (IsReport(first) && IsReport(next));
+}
+
+bool IsExtentDone(const Event& event) {
+  const auto* from = std::get_if<event::FromNamd>(&event);
+  return from != nullptr && std::holds_alternative<wire::NamExtentDone>(from->message);
 }
 
 // Of events that somebody waits for; 0 of others.
@@ -88,9 +107,9 @@ Status Shell::Start() {
 }
 
 void Shell::Handle(Event event) {
-  const bool is_report = IsReport(event);
+  const bool may_gather = IsReport(event) && !IsAsk(event);
   Accept(std::move(event));
-  if (!is_report) return ProcessWaiting();
+  if (!may_gather) return ProcessWaiting();
   // After what other threads have posted already: the reports among it share a commit.
   if (std::exchange(reports_posted_, true)) return;
   loop_.Post([this, alive = alive_] {
@@ -132,11 +151,21 @@ std::vector<Effect> Shell::Step(Event event, Instant at) {
 
 // The first event that waits, and those behind it that may share its commit.
 void Shell::ProcessGroup() {
+  if (options_.check_room && AsksToKeep(waiting_.front().event)) {
+    if (const Status room = options_.check_room(); !room.ok()) {
+      const Event event = std::move(waiting_.front().event);
+      waiting_.pop_front();
+      return Refuse(event, room.WithContext(kUnchanged));
+    }
+  }
   std::size_t count = 1;
   while (count < std::min(waiting_.size(), kMostInACommit) &&
          MayShare(waiting_.front().event, waiting_[count].event))
     ++count;
   const bool submits = IsSubmit(waiting_.front().event);
+  const bool answered = std::all_of(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(count),
+                                    [](const Waiting& one) { return MayBeAnswered(one.event); });
+  const bool removes = count == 1 && Removes(waiting_.front().event);
   std::vector<Effect> effects;
   for (; count > 0; --count) {
     Waiting next = std::move(waiting_.front());
@@ -152,6 +181,8 @@ void Shell::ProcessGroup() {
     return Execute(std::move(effects));
   }
   if (submits) return UndoSubmits(effects, committed);
+  if (answered) TellAsker(effects);
+  if (removes) FreeNow(effects);
   HoldBack(std::move(effects), committed);
 }
 
@@ -166,20 +197,61 @@ void Shell::HoldBack(std::vector<Effect> effects, const Status& why) {
 }
 
 void Shell::Hold(Event event) {
-  if (std::holds_alternative<event::Cancel>(event)) {
-    // A job can be ended however full the disk is: what became of it is written with what is held.
-    std::vector<Effect> effects = Step(std::move(event), Now());
-    AnswerUnwritten(effects);
-    held_->insert(held_->end(), std::make_move_iterator(effects.begin()),
-                  std::make_move_iterator(effects.end()));
-  } else if (const ReplyTag tag = TagOf(event); tag != 0) {
+  if (std::holds_alternative<event::Cancel>(event) || Removes(event)) {
+    // A job can be ended, and a region be removed, however full the disk is: what became of it is written
+    // with what is held.
+    HoldStep(std::move(event));
+  } else if (UsesOnly(event) && held_->size() < kMostHeld) {
+    HoldStep(std::move(event));
+  } else if (IsExtentDone(event)) {
+    // Of a removal, which may have made room.
+    HoldStep(std::move(event));
+    loop_.Cancel(retry_timer_);
+    retry_timer_ = loop_.After(Millis(0), [this] { RetryCommit(); });
+  } else if (TagOf(event) != 0 || RefusalOf(event, trouble_)) {
     // A request is not kept waiting for a disk: the caller learns what is wrong.
-    Answer(tag, trouble_.WithContext("nothing was changed, the controller cannot write its state"), JobId(0));
+    Refuse(event, trouble_.WithContext(kUnchanged));
   } else if (auto* beat = std::get_if<event::NodeHeartbeat>(&event)) {
     held_heartbeats_[beat->node] = std::move(*beat);
   } else if (!std::holds_alternative<event::Tick>(event)) {
     waiting_.push_back({std::move(event), Now()});
   }
+}
+
+void Shell::HoldStep(Event event) {
+  const bool uses = UsesOnly(event);
+  const bool removes = Removes(event);
+  const bool waits = IsExtentDone(event);
+  std::vector<Effect> effects = Step(std::move(event), Now());
+  if (uses)
+    TellAsker(effects);
+  else if (!waits)
+    AnswerUnwritten(effects);
+  if (removes) FreeNow(effects);
+  held_->insert(held_->end(), std::make_move_iterator(effects.begin()),
+                std::make_move_iterator(effects.end()));
+}
+
+void Shell::Refuse(const Event& event, const Status& why) {
+  if (const ReplyTag tag = TagOf(event); tag != 0) return Answer(tag, why, JobId(0));
+  if (const auto refusal = RefusalOf(event, why)) std::visit([this](const auto& one) { Do(one); }, *refusal);
+}
+
+void Shell::FreeNow(std::vector<Effect>& effects) {
+  const auto frees = [](const Effect& effect) {
+    const auto* send = std::get_if<effect::SendToNamd>(&effect);
+    return send != nullptr &&
+           (send->type == wire::NamExtentFree::kType || send->type == wire::NamRevoke::kType);
+  };
+  for (const Effect& effect : effects)
+    if (frees(effect)) Do(std::get<effect::SendToNamd>(effect));
+  std::erase_if(effects, frees);
+}
+
+void Shell::TellAsker(std::vector<Effect>& effects) {
+  for (const Effect& effect : effects)
+    if (IsForTheAsker(effect)) std::visit([this](const auto& one) { Do(one); }, effect);
+  std::erase_if(effects, IsForTheAsker);
 }
 
 void Shell::AnswerUnwritten(std::vector<Effect>& effects) {
@@ -189,20 +261,23 @@ void Shell::AnswerUnwritten(std::vector<Effect>& effects) {
     const auto* send = std::get_if<effect::SendToJobd>(&effect);
     if (send != nullptr && send->type == wire::CancelJob::kType) Do(*send);
   }
-  const Status told = trouble_.WithContext(
-      "the request is carried out, but the controller cannot write its state until there is room");
+  const Status told = trouble_.WithContext(kCarriedOut);
   for (const Effect& effect : effects) {
     const auto* reply = std::get_if<effect::Reply>(&effect);
     if (reply == nullptr) continue;
     Answer(reply->tag, reply->status.ok() ? told : reply->status, JobId(0));
   }
+  std::erase_if(effects, [](const Effect& e) { return std::holds_alternative<effect::Reply>(e); });
+  AnswerNamUnwritten(effects);
+}
+
+void Shell::AnswerNamUnwritten(std::vector<Effect>& effects) {
+  const Status told = trouble_.WithContext(kCarriedOut);
   for (const Effect& effect : effects) {
     const auto* reply = std::get_if<effect::NamReply>(&effect);
     if (reply != nullptr) AnswerNam(reply->tag, reply->status.ok() ? told : reply->status, {});
   }
-  std::erase_if(effects, [](const Effect& e) {
-    return std::holds_alternative<effect::Reply>(e) || std::holds_alternative<effect::NamReply>(e);
-  });
+  std::erase_if(effects, [](const Effect& e) { return std::holds_alternative<effect::NamReply>(e); });
 }
 
 Status Shell::Commit(const std::vector<Effect>& effects) {
@@ -242,6 +317,7 @@ void Shell::RetryCommit() {
   const Status status = Commit(*held_);
   if (!status.ok()) {
     trouble_ = status;
+    AnswerNamUnwritten(*held_);
     retry_timer_ = loop_.After(options_.commit_retry, [this] { RetryCommit(); });
     return;
   }

@@ -35,7 +35,8 @@ class NodeLink {
 // watchers. A Submit that cannot be committed is undone and answered with the error; so are those that shared
 // its commit. Anything else that
 // cannot is held and tried again each second; meanwhile requests are refused with the store's error, but for
-// Cancel, whose kill goes out, and what nodes report waits in order. One thread, the loop's, for all members
+// Cancel, whose kill goes out, those of UsesOnly, and removals of regions, whose memory is freed; what nodes
+// report waits in order. One thread, the loop's, for all members
 // and all callbacks.
 class Shell {
  public:
@@ -43,6 +44,9 @@ class Shell {
     std::string system_name;
     Millis heartbeat_interval{1000};
     Millis commit_retry{1000};
+    // Whether the store has room, asked before a region is made or changed: what is refused then needs not be
+    // held. Empty: not asked.
+    std::function<Status()> check_room = {};
   };
   // `job` of Submit and Cancel. Called once, unless the shell is destroyed first.
   using ReplyCallback = std::function<void(const Status& status, JobId job)>;
@@ -129,8 +133,17 @@ class Shell {
   void HoldBack(std::vector<Effect> effects, const Status& why);
   void Hold(Event event);
   Status Commit(const std::vector<Effect>& effects);
+  // Of a request that needs nothing written: the answers go, and what is left of `effects` is held.
+  void TellAsker(std::vector<Effect>& effects);
+  // Of a removal: the memory goes now, the record when it can be written. A namd frees once.
+  void FreeNow(std::vector<Effect>& effects);
+  // Steps, and adds what comes out to what is held.
+  void HoldStep(Event event);
+  void Refuse(const Event& event, const Status& why);
   // Of a request that was taken while nothing can be written: ends tasks at once, and tells the caller.
   void AnswerUnwritten(std::vector<Effect>& effects);
+  // Of held effects: who waits for them is told, too.
+  void AnswerNamUnwritten(std::vector<Effect>& effects);
   void UndoSubmits(const std::vector<Effect>& effects, const Status& why);
   void RetryCommit();
   void Execute(std::vector<Effect> effects);

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -62,6 +63,21 @@ SqliteOptions LoggingStore() {
   return out;
 }
 
+// What a few transactions take, each of some pages of the store and its log.
+constexpr std::uint64_t kLeastRoom = std::uint64_t{128} << 10;
+
+Status CheckRoom(const std::string& directory) {
+  struct statvfs disk {};
+  if (::statvfs(directory.c_str(), &disk) != 0) return Status::Ok();  // the store will tell
+  const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free >= kLeastRoom) return Status::Ok();
+  return Error(
+      Code::kResourceExhausted,
+      "the file system of '{}' is full: {} KiB are free, {} KiB needed; free space there or raise the "
+      "quota",
+      directory, free / 1024, kLeastRoom / 1024);
+}
+
 // A connection of each client and node is a descriptor.
 void RaiseDescriptorLimit() {
   rlimit limit{};
@@ -101,7 +117,9 @@ class Daemon {
     controller_ = std::make_unique<Controller>(std::move(topology), std::move(core));
     shell_ = std::make_unique<Shell>(
         *loop_, *controller_, *store_,
-        Shell::Options{.system_name = system_name, .heartbeat_interval = options_.heartbeat});
+        Shell::Options{.system_name = system_name,
+                       .heartbeat_interval = options_.heartbeat,
+                       .check_room = [this] { return CheckRoom(options_.directory); }});
     MSA_RETURN_IF_ERROR(shell_->Start());
     MSA_RETURN_IF_ERROR(WatchSignals());
     MSA_RETURN_IF_ERROR(Listen(socket, started_at));
@@ -138,7 +156,9 @@ class Daemon {
     services_.push_back(MakeRegionService(*edge_));
     std::vector<grpc::Service*> served;
     for (const auto& service : services_) served.push_back(service->service());
-    MSA_ASSIGN_OR_RETURN(server_, GrpcServer::Start(*loop_, {.path = socket}, served));
+    // Root's controller serves every user; the kernel says which one calls (SO_PEERCRED).
+    GrpcServer::Options server{.path = socket, .mode = ::geteuid() == 0 ? 0666U : 0600U};
+    MSA_ASSIGN_OR_RETURN(server_, GrpcServer::Start(*loop_, std::move(server), served));
     edge_->caller = [this](const grpc::ServerContextBase& context) { return server_->Caller(context); };
     edge_->caller_process = [this](const grpc::ServerContextBase& context) {
       return server_->CallerProcess(context);

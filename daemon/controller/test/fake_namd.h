@@ -151,6 +151,8 @@ class FakeNamd {
       const auto m = *wire::Decode<wire::NamExtentCommit>(frame.payload);
       if (const auto it = disk_.extents.find({m.uuid, m.generation}); it != disk_.extents.end())
         it->second.state = wire::NamExtentState::kCommitted;
+    } else if (frame.type == wire::NamScan::kType) {
+      Send(wire::NamScanned{.request = wire::Decode<wire::NamScan>(frame.payload)->request});
     } else if (frame.type == wire::NamExtentFree::kType) {
       const auto m = *wire::Decode<wire::NamExtentFree>(frame.payload);
       disk_.extents.erase({m.uuid, m.generation});

@@ -50,7 +50,7 @@ std::string Clear(const Remains& r) {
   if (r.keep_exit)
     if (auto text = ReadFile(directory + "/exit", kMaxExitRecord); text.ok()) exit_record = std::move(*text);
   std::vector<std::string> remove;
-  if (r.key.job.value != 0) remove = {r.paths.peer_socket(r.key), r.paths.shm_job(r.uid, r.key)};
+  if (r.key.job.value != 0) remove = {r.paths.peer_socket(r.uid, r.key), r.paths.shm_job(r.uid, r.key)};
   if (exit_record.empty()) remove.insert(remove.end(), {directory, r.paths.record(r.seq)});
   for (const std::string& path : remove)
     if (const Status removed = RemoveTree(path); !removed.ok()) spdlog::warn("{}", removed.message());

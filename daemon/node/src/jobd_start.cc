@@ -102,6 +102,8 @@ Status JobdManager::StartJobd(const UserIdentity& user) {
   MSA_ASSIGN_OR_RETURN(record.cookie, MakeCookie());
   const NodePaths& paths = options_.paths;
   Status status = MakeDirectory(paths.run_directory(record.seq), 0700, user);
+  if (const std::string peers = paths.peer_directory(user.uid); status.ok() && peers != paths.base())
+    status = MakeDirectory(peers, 0700, user);
   if (status.ok()) status = MakeDirectory(paths.shm_root(user.uid), 0700, user);
   if (status.ok()) status = MakeDirectory(paths.shm_node(user.uid), 0700, user);
   // Noted before it runs: a job daemon that connects after our death and restart is still known by its

@@ -53,9 +53,10 @@ Result<UniqueFd> BlockSignals() {
 
 Status PrepareDirectories(const Options& options, const NodePaths& paths) {
   MSA_RETURN_IF_ERROR(TakeDirectory(options.dir));
-  // As root, job daemons of users reach their own directory and socket below; listing is not theirs.
+  // As root, job daemons of users reach their own directory and socket below, and programs the socket of the
+  // NAM daemon by the names of nodes; what else is in there is not theirs to list.
   const mode_t mode = ::geteuid() == 0 ? 0711 : 0700;
-  MSA_RETURN_IF_ERROR(MakeDirectory(options.dir + "/n", mode));
+  MSA_RETURN_IF_ERROR(MakeDirectory(options.dir + "/n", ::geteuid() == 0 ? 0755 : 0700));
   MSA_RETURN_IF_ERROR(MakeDirectory(paths.base(), mode));
   return MakeDirectory(paths.log_directory());
 }
@@ -119,7 +120,8 @@ Status Run(Options& options) {
   MSA_ASSIGN_OR_RETURN(UniqueFd signals_fd, BlockSignals());
   MSA_ASSIGN_OR_RETURN(const SystemTopology topology, LoadTopologyFile(options.topology));
   MSA_ASSIGN_OR_RETURN(const std::size_t index, topology.SelectNode(options.name));
-  const NodePaths paths(options.dir, options.name);
+  const NodePaths paths(options.dir, options.name,
+                        ::geteuid() == 0 ? NodePaths::Users::kAll : NodePaths::Users::kOne);
   MSA_RETURN_IF_ERROR(PrepareDirectories(options, paths));
   MSA_ASSIGN_OR_RETURN(
       const LockFile lock,
@@ -143,6 +145,7 @@ Status Run(Options& options) {
   // Shared memory directories go when the last node daemon of this system leaves them empty.
   ::rmdir(paths.shm_node(::geteuid()).c_str());
   ::rmdir(paths.shm_root(::geteuid()).c_str());
+  ::rmdir(paths.peer_directory(::geteuid()).c_str());
   return Status::Ok();
 }
 

@@ -20,7 +20,9 @@ struct JobKey {
 // Where things of one node lie in the system's directory. Plain string arithmetic.
 class NodePaths {
  public:
-  NodePaths(std::string dir, std::string node);
+  // Whom the node daemon serves: its own user, or, as root, all of them.
+  enum class Users { kOne, kAll };
+  NodePaths(std::string dir, std::string node, Users users = Users::kOne);
 
   const std::string& system() const noexcept { return dir_; }  // what MSA_DIR names
   const std::string& base() const noexcept { return base_; }   // DIR/n/<node>
@@ -34,8 +36,10 @@ class NodePaths {
   std::string log_directory() const { return dir_ + "/log"; }
   std::string run_directory(std::uint64_t seq) const;  // of one job daemon: w<seq>
   std::string record(std::uint64_t seq) const;         // what noded knows of it: w<seq>.jobd
-  std::string peer_socket(const JobKey& key) const;    // j<job>.<inc>
-  std::string peer_address_pattern() const { return "unix:" + base_ + "/j%J"; }
+  // Where job daemons of this user make their sockets for each other: the base, or u<uid>, which is his.
+  std::string peer_directory(uid_t uid) const;
+  std::string peer_socket(uid_t uid, const JobKey& key) const;  // j<job>.<inc>
+  std::string peer_address_pattern() const;
   // Shared memory files of MPI programs: a directory for this user and system, one in it for each node and
   // job.
   std::string shm_root(uid_t uid) const;                    // /dev/shm/msa-<uid>-<hash8 of DIR>
@@ -46,6 +50,7 @@ class NodePaths {
   std::string dir_;
   std::string node_;
   std::string base_;
+  Users users_;
 };
 
 }  // namespace msa::node

@@ -23,7 +23,7 @@ TEST_F(NodedTest, RegistersItsDescriptionAndSendsHeartbeatsWithAWarmPool) {
   EXPECT_GE(registration.description.machine_cores, 1U);
   EXPECT_GT(registration.description.memory.value, 0U);
   EXPECT_EQ(registration.attach_address, "unix:" + dir_ + "/n/cn0/noded.sock");
-  EXPECT_EQ(registration.jobd_address, "unix:" + dir_ + "/n/cn0/j%J");
+  EXPECT_EQ(registration.jobd_address, "unix:" + dir_ + (::geteuid() == 0 ? "/n/cn0/u%U/j%J" : "/n/cn0/j%J"));
   EXPECT_TRUE(WarmReaches(2)) << Log();
   EXPECT_TRUE(Eventually(kLimit, [&] { return controller_->heartbeats() >= 4; }));
   EXPECT_TRUE(Exists(dir_ + "/n/cn0/hwloc.xml"));

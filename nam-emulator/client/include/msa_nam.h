@@ -150,7 +150,9 @@ struct msa_nam_piece {
 int msa_nam_putv(msa_nam_region_t region, uint32_t segment, const struct msa_nam_piece* pieces, size_t count);
 int msa_nam_getv(msa_nam_region_t region, uint32_t segment, const struct msa_nam_piece* pieces, size_t count);
 
-/* ---- non-blocking: local memory stays untouched until the request is complete; `pieces` may go at once */
+/* ---- non-blocking: local memory stays untouched until the request is complete; `pieces` may go at once.
+ * What is not complete when the timeout of its begin has passed is given up: MSA_NAM_ERR_TIMEOUT, the request
+ * is complete, and local memory is not touched any more. How much of a put has arrived is not known then. */
 
 typedef struct msa_nam_request* msa_nam_request_t;
 
@@ -160,9 +162,10 @@ int msa_nam_igetv(msa_nam_region_t region, uint32_t segment, const struct msa_na
                   msa_nam_request_t* request);
 /* *done is 1 when it is complete; then the result is the transfer's, and the request is gone. */
 int msa_nam_test(msa_nam_request_t request, int* done);
-/* Until complete, or the deadline: then the request stays. */
+/* Until complete or given up, after this call's timeout at the latest. The request is gone. */
 int msa_nam_wait(msa_nam_request_t request);
-/* Completes all that this process has outstanding at a segment, ~0u: at all. Requests stay to be tested. */
+/* Completes all that this process has outstanding at a segment, ~0u: at all; one timeout for all of it.
+ * Requests stay to be tested. */
 int msa_nam_flush(msa_nam_region_t region, uint32_t segment);
 
 /* ---- atomics: op and type as in the enums; see "Atomicity" above */
@@ -226,9 +229,11 @@ int msa_nam_swap(msa_nam_region_t region, uint32_t segment, uint64_t offset, int
 enum msa_nam_lock_mode { MSA_NAM_SHARED = 1, MSA_NAM_EXCLUSIVE = 2 };
 /* Waits until the deadline: MSA_NAM_ERR_TIMEOUT names the holder. A process holds one lock of a segment at a
  * time: a second one is MSA_NAM_ERR_ARG. While another process holds it exclusively, atomics wait for it too.
- */
+ * Who waits for an exclusive lock comes after those who share it when he asks: new ones wait for him. */
 int msa_nam_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode);
-/* Does not wait: MSA_NAM_ERR_BUSY. */
+/* Does not wait for a holder, and keeps nobody out: MSA_NAM_ERR_BUSY. That is said too, after a second, of a
+ * namd that does not answer, as it is being restarted: try again. MSA_NAM_ERR_UNAVAILABLE: tries have found
+ * none for the handle's timeout. */
 int msa_nam_try_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode);
 /* Completes what is outstanding at the segment, then frees. */
 int msa_nam_unlock(msa_nam_region_t region, uint32_t segment);

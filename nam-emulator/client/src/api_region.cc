@@ -26,6 +26,9 @@ Status Guarded(Work work) noexcept {
   }
 }
 
+// For a request beyond the deadline of the one that it takes back.
+constexpr auto kWithdrawal = Millis(500);
+
 Status Null(const char* what) { return Error(Code::kInvalidArgument, "{} is a null pointer", what); }
 
 SteadyTime ControlDeadline() {
@@ -103,8 +106,13 @@ Status Create(const msa_nam_create_options* options, msa_nam_region_t* region) {
   MSA_ASSIGN_OR_RETURN(const wire::NamCreate create, ToRequest(*options));
   MSA_RETURN_IF_ERROR(WantedTransport().status());
   const SteadyTime deadline = ControlDeadline();
-  MSA_ASSIGN_OR_RETURN(const wire::NamGranted granted,
-                       Control::Get().Ask<wire::NamGranted>(create, deadline));
+  const auto made = Control::Get().Ask<wire::NamGranted>(create, deadline);
+  const Code code = made.status().code();
+  if (code == Code::kDeadlineExceeded || code == Code::kUnavailable)
+    // It may be made all the same, now or later, and nobody would ever use it.
+    (void)Control::Get().Ask<wire::NamDone>(wire::NamWithdraw{create.token}, SteadyNow() + kWithdrawal).ok();
+  if (!made.ok()) return made.status();
+  const wire::NamGranted& granted = *made;
   auto opened = OpenGranted(granted, deadline);
   if (!opened.ok()) {
     // What nobody has seen must not keep its name and memory.
@@ -231,26 +239,46 @@ Status Direct(msa_nam_region_t region, std::uint32_t index, struct msa_nam_direc
   return Status::Ok();
 }
 
-enum class Waits : std::uint8_t { kNo, kYes };
+Status CheckMode(msa_nam_region_t region, msa_nam_lock_mode mode) {
+  if (region == nullptr) return Null("region");
+  if (mode == MSA_NAM_SHARED || mode == MSA_NAM_EXCLUSIVE) return Status::Ok();
+  return Error(Code::kInvalidArgument, "mode {}; expected MSA_NAM_SHARED or MSA_NAM_EXCLUSIVE",
+               static_cast<int>(mode));
+}
 
-int LockSegment(const char* what, msa_nam_region_t region, std::uint32_t index, msa_nam_lock_mode mode,
-                Waits waits) noexcept {
-  if (region == nullptr) return Finish(what, Null("region"));
-  if (mode != MSA_NAM_SHARED && mode != MSA_NAM_EXCLUSIVE)
-    return Finish(what, Error(Code::kInvalidArgument, "mode {}; expected MSA_NAM_SHARED or MSA_NAM_EXCLUSIVE",
-                              static_cast<int>(mode)));
-  const Millis wait = waits == Waits::kYes ? region->timeout() : Millis(0);
-  Status taken = Guarded([&] { return region->Lock(index, static_cast<LockMode>(mode), wait); });
-  if (taken.code() == Code::kDeadlineExceeded && waits == Waits::kNo)
-    return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
-  return Finish(what, taken);
+int LockSegment(const char* what, msa_nam_region_t region, std::uint32_t index,
+                msa_nam_lock_mode mode) noexcept {
+  return Finish(what, Guarded([&]() -> Status {
+                  MSA_RETURN_IF_ERROR(CheckMode(region, mode));
+                  return region->Lock(index, static_cast<LockMode>(mode), region->timeout());
+                }));
 }
 
 // A segment whose lock words are mapped and not stale. Null: not this way.
 const Segment* WithWords(msa_nam_region_t region, std::uint32_t index) {
   if (region == nullptr || index >= region->segment_count) return nullptr;
   const Segment* segment = &region->segments[index];
-  return segment->put_base.load(std::memory_order_acquire) != nullptr ? segment : nullptr;
+  // Not short for a lease that has ended: its locks may be another's.
+  if (segment->put_base.load(std::memory_order_acquire) == nullptr || segment->extent->stale())
+    return nullptr;
+  return segment;
+}
+
+int LockWhile(const char* what, msa_nam_region_t region, std::uint32_t index, msa_nam_lock_mode mode,
+              const Gate::Pause& pause) noexcept {
+  const Status taken = Guarded([&]() -> Status {
+    MSA_RETURN_IF_ERROR(CheckMode(region, mode));
+    if (pause) return region->LockWhile(index, static_cast<LockMode>(mode), pause, region->timeout());
+    // Once, but for threads of this process, which are there for a moment only.
+    const Gate::Pause once = WithWords(region, index) != nullptr ? Gate::Until(SteadyTime::min())
+                                                                 : Gate::Pause([] { return false; });
+    return region->LockWhile(index, static_cast<LockMode>(mode), once, Millis(0));
+  });
+  // So that who tries until he has it does so for as long as others wait.
+  const bool is_away = !pause && taken.code() == Code::kUnavailable && region != nullptr &&
+                       region->segments[index].extent->AwayFor() < region->timeout();
+  if (taken.code() != Code::kDeadlineExceeded && !is_away) return Finish(what, taken);
+  return Finish(what, Status(Code::kFailedPrecondition, taken.message()), Precondition::kBusy);
 }
 
 // Where nothing is in the way, a lock is a few atomic instructions: no clock is read.
@@ -322,12 +350,18 @@ int msa_nam_direct(msa_nam_region_t region, uint32_t segment, struct msa_nam_dir
 int msa_nam_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode) {
   if (LockAtOnce(region, segment, mode)) [[likely]]
     return MSA_NAM_OK;
-  return LockSegment("msa_nam_lock", region, segment, mode, Waits::kYes);
+  return LockSegment("msa_nam_lock", region, segment, mode);
+}
+int msa_nam_lock_while(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode,
+                       int (*go_on)(void*), void* state) {
+  if (LockAtOnce(region, segment, mode)) [[likely]]
+    return MSA_NAM_OK;
+  return LockWhile("msa_nam_lock_while", region, segment, mode, [=] { return go_on(state) != 0; });
 }
 int msa_nam_try_lock(msa_nam_region_t region, uint32_t segment, enum msa_nam_lock_mode mode) {
   if (LockAtOnce(region, segment, mode)) [[likely]]
     return MSA_NAM_OK;
-  return LockSegment("msa_nam_try_lock", region, segment, mode, Waits::kNo);
+  return LockWhile("msa_nam_try_lock", region, segment, mode, nullptr);
 }
 int msa_nam_unlock(msa_nam_region_t region, uint32_t segment) {
   if (UnlockAtOnce(region, segment)) [[likely]]

@@ -306,8 +306,10 @@ int msa_nam_wait(msa_nam_request_t request) {
   if (request == &complete) return MSA_NAM_OK;
   return Do("msa_nam_wait", [&] {
     if (request == nullptr) return Null("request");
-    if (request->Advance(request->region->TransferDeadline())) return Complete(request);
-    return Status(Code::kDeadlineExceeded, "the transfer is not complete at the deadline; wait for it again");
+    const auto deadline = request->region->TransferDeadline();
+    request->EndBy(deadline);
+    (void)request->Advance(deadline);
+    return Complete(request);
   });
 }
 int msa_nam_flush(msa_nam_region_t region, uint32_t segment) {

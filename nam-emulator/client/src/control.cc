@@ -1,6 +1,7 @@
 #include "control.h"
 
 #include <glob.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -27,6 +28,8 @@ constexpr auto kSoonPause = Millis(20);
 constexpr auto kLongestPause = Millis(200);
 // Relays do not repeat what was lost with a daemon on the way.
 constexpr auto kRepeat = std::chrono::seconds(1);
+// Of the machine's own system: root's, for every user.
+constexpr char kSystemDirectory[] = "/run/msa";
 
 // What tasks say to their job daemon (0x06xx): the fields that a process which uses regions needs.
 struct TaskHello {
@@ -100,6 +103,13 @@ Surroundings Surroundings::OfThisProcess() {
   out.directory_is_default = true;
   const std::string runtime = Environment("XDG_RUNTIME_DIR");
   out.directory = runtime.starts_with('/') ? runtime + "/msa" : fmt::format("/tmp/msa-{}", geteuid());
+  // As msactl has it: without one of his own, a user's system is the machine's, which root has made.
+  struct stat info {};
+  if (lstat((out.directory + "/n").c_str(), &info) != 0 && stat(kSystemDirectory, &info) == 0 &&
+      info.st_uid == 0) {
+    out.directory = kSystemDirectory;
+    out.directory_is_default = false;
+  }
   return out;
 }
 
@@ -160,15 +170,27 @@ Status Control::Greet(FrameSocket& socket, const Surroundings& surroundings, Ste
                    welcome.version, hello.version);
     break;
   }
-  const wire::NamClientHello client{.client = client_, .pid = static_cast<std::uint32_t>(getpid())};
-  return socket.Send(wire::Pack(client), deadline);
+  return Status::Ok();
+}
+
+void Control::Introduce(SteadyTime deadline) {
+  const MutexLock lock(mu_);
+  if (socket_) {
+    pollfd one{socket_->fd(), 0, 0};
+    if (poll(&one, 1, 0) == 0) return;
+    socket_->Shutdown();
+    socket_.reset();
+  }
+  (void)Connect(deadline).ok();
 }
 
 Status Control::Connect(SteadyTime deadline) {
   const Surroundings surroundings = Surroundings::OfThisProcess();
+  const wire::NamClientHello hello{.client = client_, .pid = static_cast<std::uint32_t>(getpid())};
   if (!surroundings.job_socket.empty()) {
     MSA_ASSIGN_OR_RETURN(auto socket, FrameSocket::Connect(surroundings.job_socket, deadline));
-    const Status greeted = Greet(*socket, surroundings, deadline);
+    Status greeted = Greet(*socket, surroundings, deadline);
+    if (greeted.ok()) greeted = socket->Send(wire::Pack(hello), deadline);
     if (!greeted.ok()) return greeted.WithContext("job daemon at " + surroundings.job_socket);
     socket_ = std::move(socket);
     ++connections_;
@@ -181,12 +203,11 @@ Status Control::Connect(SteadyTime deadline) {
   Status last;
   for (const std::string& path : *paths) {
     auto socket = FrameSocket::Connect(path, deadline);
-    if (socket.ok()) {
-      socket_ = std::move(*socket);
-      ++connections_;
-      return Status::Ok();
-    }
-    last = socket.status();
+    last = socket.ok() ? (*socket)->Send(wire::Pack(hello), deadline) : socket.status();
+    if (!last.ok()) continue;
+    socket_ = std::move(*socket);
+    ++connections_;
+    return Status::Ok();
   }
   return last;
 }

@@ -34,6 +34,9 @@ class Control {
   static Control& Get();
 
   NamClientId client() const { return client_; }
+  // To be called before a namd gives this process anything that no connection of its own ends: sees to it
+  // that somebody tells when the process is gone. A job daemon or namd that cannot be reached is told later.
+  void Introduce(SteadyTime deadline) MSA_EXCLUDES(mu_);
 
   // The connection that is open: by it, outside a job, leases are held. Its descriptor, -1: none is open; and
   // its number, which no later one has.

@@ -182,14 +182,51 @@ int Extent::SocketIfUp() const {
   return one.fd >= 0 && poll(&one, 1, 0) == 0 ? one.fd : -1;
 }
 
-bool Extent::IsHeld(std::vector<int>& fds) const {
+bool Extent::IsHeld(std::vector<pollfd>& fds) const {
   int lease = -1;
   if (lease_->EndsWithItsConnection() && lease_->IsOrphan(lease)) return false;
   const int own = SocketIfUp();
   if (mapped() && own < 0) return false;
-  for (const int fd : {lease, own})
-    if (fd >= 0) fds.push_back(fd);
+  if (lease >= 0) fds.push_back({lease, 0, 0});
+  if (own >= 0) fds.push_back({own, POLLIN, 0});
   return true;
+}
+
+void Extent::Hear() {
+  std::shared_ptr<FrameSocket> socket;
+  const auto has_something = [&] {
+    pollfd one{socket->fd(), POLLIN, 0};
+    return poll(&one, 1, 0) == 1 && one.revents == POLLIN;
+  };
+  {
+    const MutexLock lock(mu_);
+    socket = socket_;
+  }
+  if (!socket || !has_something()) return;
+  // Or it is an answer: then who has asked takes it.
+  const MutexLock asking(asking_);
+  while (!stale_.load() && has_something()) {
+    const auto frame = socket->Receive(SteadyNow());
+    if (!frame.ok()) return;
+    OnEnded(*frame);
+  }
+}
+
+void Extent::OnEnded(const wire::Frame& frame) {
+  if (frame.type != wire::NamEnded::kType) return;
+  const auto ended = wire::Decode<wire::NamEnded>(frame.payload);
+  bool is_ours = false;
+  {
+    const MutexLock lock(mu_);
+    is_ours = ended.ok() && ended->attachment == attachment_;
+  }
+  if (is_ours) MarkStale(Ended());
+}
+
+Status Extent::Ended() const {
+  return Error(Code::kFailedPrecondition,
+               "region '{}' was removed or resized, or your rights to it were changed; open it again",
+               lease_->terms().name);
 }
 
 Status Extent::AttachAgain(SteadyTime deadline) {
@@ -233,6 +270,13 @@ void Extent::MarkStale(const Status& why) {
   stale_.store(true, std::memory_order_release);
 }
 
+bool Extent::IsRevoked() {
+  const std::uint32_t own = owner_.load(std::memory_order_relaxed);
+  if (own == 0 || own > kMaxOwners || owners_[own - 1].process.load() != kRevokedProcess) return false;
+  MarkStale(Ended());
+  return true;
+}
+
 Status Extent::WhyStale() const {
   const MutexLock lock(mu_);
   return stale_.load() ? why_stale_ : Status::Ok();
@@ -259,7 +303,10 @@ std::string Extent::HolderOf(std::uint32_t slot) const {
   for (std::uint32_t owner = 1; (holder == 0 || holder == own) && owner <= kMaxOwners; ++owner)
     if (owner != own && (lock.shared[(owner - 1) / 64].load() >> (owner - 1) % 64 & 1) != 0) holder = owner;
   if (holder == 0 || holder == own || holder > kMaxOwners) return "";
-  return fmt::format("owner {} (client {:016x})", holder, owners_[holder - 1].client.load());
+  const std::uint64_t process = owners_[holder - 1].process.load();
+  if (process == 0 || process == kRevokedProcess) return "";
+  return process == kRemoteProcess ? fmt::format("owner {} (over the fabric)", holder)
+                                   : fmt::format("owner {} (pid {})", holder, process);
 }
 
 }  // namespace msa::nam

@@ -2,6 +2,7 @@
 // A handle's way to one of its region's extents: mapped, or over the fabric.
 
 #include <msa_nam.h>
+#include <poll.h>
 
 #include <atomic>
 #include <functional>
@@ -44,17 +45,19 @@ class Extent : public std::enable_shared_from_this<Extent> {
   LockWords words(std::uint32_t slot) const {
     return {locks_ + slot, highest_owner_, owner_.load(std::memory_order_relaxed)};
   }
-  // "owner 3 (client 0123456789abcdef)", of who holds the lock; empty: nobody, or it cannot be seen from
+  // "owner 3 (pid 4711)", of who holds the lock; empty: nobody, or it cannot be seen from
   // here.
   std::string HolderOf(std::uint32_t slot) const;
 
   // 0: well. Else what it has come to; then all calls fail.
-  bool stale() const { return stale_.load(std::memory_order_acquire); }
+  bool stale() { return stale_.load(std::memory_order_acquire) || (mapped() && IsRevoked()); }
   Status WhyStale() const;
 
   // ---- requests that namd answers: for what is not mapped, or not writable. NamLock and NamAtomic.
   // Locks are asked for again after a restart, atomics are not: kUnknown.
   Result<bool> AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadline);
+  // For how long one attempt after the other to ask for a lock has found no namd; 0: the last one has.
+  Millis AwayFor() const;
   Result<std::string> AskAtomic(wire::NamAtomic atomic, SteadyTime deadline);
 
   // ---- transfers over the fabric. Repeated until the deadline.
@@ -62,18 +65,24 @@ class Extent : public std::enable_shared_from_this<Extent> {
   Status MoveNow(Direction direction, const FabricPiece& piece, SteadyTime deadline);
   Status Move(Direction direction, std::span<const FabricPiece> pieces, SteadyTime deadline);
   // Started, not repeated by itself. kUnavailable: see Repair.
-  Result<std::unique_ptr<FabricTransfer>> Start(Direction direction, std::span<const FabricPiece> pieces);
+  Result<std::unique_ptr<FabricTransfer>> Start(Direction direction, std::span<const FabricPiece> pieces,
+                                                SteadyTime deadline);
+  // Whether the lease of now has the right for it.
+  bool Allows(Direction direction) const;
   // After a failure of the transport: attaches again where it is of use. Not ok: give up with it.
   Status Repair(const Status& failed, SteadyTime deadline);
 
   // ---- for the watcher (watcher.h)
-  // Whether the connections that it is held by are there; then their descriptors are added to `fds`.
-  bool IsHeld(std::vector<int>& fds) const;
+  // Whether the connections that it is held by are there; then they are added to `fds`, with what is to be
+  // waited for at them.
+  bool IsHeld(std::vector<pollfd>& fds) const;
   // Whether any of that may end before the handle does.
   bool NeedsWatching() const { return mapped() || lease_->EndsWithItsConnection(); }
   // Makes those anew that are not. Once: kUnavailable: try later.
   Status AttachAgain(SteadyTime deadline);
   void MarkStale(const Status& why);
+  // What namd says without being asked; MarkStale follows.
+  void Hear();
   // Called before anybody is told that the extent is stale, by whoever has found out.
   void OnStale(std::function<void()> hook);
   // The connection ends, for good.
@@ -85,12 +94,18 @@ class Extent : public std::enable_shared_from_this<Extent> {
     FabricPeer::Key key;
     std::uint64_t attachment = 0;
     std::uint64_t number = 0;  // grows with each one
-    LeaseId lease;             // it was attached under
   };
 
   Extent(std::shared_ptr<Lease> lease, std::uint32_t index);
+  // kPermissionDenied: its owner has taken the right away since.
+  Status CheckRight(NamRights right) const;
+  void OnEnded(const wire::Frame& frame);
+  Status Ended() const;
+  // Whether namd has ended this process's leases to what it maps; then it is stale from now on.
+  bool IsRevoked();
   int SocketIfUp() const;  // of a mapped one; -1: its connection has ended
   wire::NamAttach Request(bool map) const;
+  Result<bool> AskForLock(std::uint32_t slot, LockMode mode, SteadyTime deadline);
   Result<wire::NamAttached> AskSocket(FrameSocket& socket, bool map, SteadyTime deadline);
   Status AttachLocal(SteadyTime deadline);
   Status AttachFabric(SteadyTime deadline);
@@ -99,6 +114,8 @@ class Extent : public std::enable_shared_from_this<Extent> {
   Status Map(const wire::NamAttached& attached, UniqueFd file);
   Status CheckHeader(const wire::NamAttached& attached, const ExtentHeader& header) const;
   Status CheckSameFile(int file) const;
+  // Told by the first attachment that succeeds.
+  void RepayUnlocks(FabricPeer& peer, std::uint64_t attachment, SteadyTime deadline);
   Result<FabricEnd> End(SteadyTime deadline);
   Result<wire::Frame> Call(std::uint16_t type, const std::function<std::string(std::uint64_t)>& payload,
                            SteadyTime deadline);
@@ -130,7 +147,11 @@ class Extent : public std::enable_shared_from_this<Extent> {
   std::uint64_t attachment_ MSA_GUARDED_BY(mu_) = 0;
   std::uint64_t next_id_ MSA_GUARDED_BY(mu_) = 0;
   FabricEnd fabric_ MSA_GUARDED_BY(mu_);
+  SteadyTime away_since_ MSA_GUARDED_BY(mu_){};         // {}: not away
+  SteadyTime away_until_ MSA_GUARDED_BY(mu_){};         // as far as was looked
   std::set<std::uint32_t> locked_ MSA_GUARDED_BY(mu_);  // slots whose lock namd has given to this handle
+  // Slots whose lock, or claim of one, nobody wants any longer, of which namd could not be told.
+  std::set<std::uint32_t> owed_unlocks_ MSA_GUARDED_BY(mu_);
   // Held while attaching over the fabric; before mu_.
   Mutex attaching_;
   Mutex asking_;

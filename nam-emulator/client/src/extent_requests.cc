@@ -45,6 +45,10 @@ Result<wire::Frame> Checked(Result<wire::Frame> frame, std::uint16_t expected) {
   return Status(failed.code == 0 ? Code::kInternal : static_cast<Code>(failed.code), failed.message);
 }
 
+NamRights RightOf(Extent::Direction direction) {
+  return direction == Extent::Direction::kPut ? NamRights::kWrite : NamRights::kRead;
+}
+
 // Attaching again may help.
 bool IsRepairable(Code code) {
   return code == Code::kUnavailable || code == Code::kFailedPrecondition || code == Code::kAborted ||
@@ -66,32 +70,41 @@ Status Extent::AttachFabric(SteadyTime deadline) {
                  place.node);
   MSA_ASSIGN_OR_RETURN(FabricClient * client, OpenFabric(place.fabric_provider));
   MSA_ASSIGN_OR_RETURN(auto peer, ConnectFabric(place.fabric_provider, place.fabric_address));
-  LeaseId lease;
-  wire::NamAttach request;
-  do {
-    lease = lease_->id();
-    request = Request(false);
-  } while (lease != lease_->id());
+  // No connection of its own tells the namd when this process is gone.
+  Control::Get().Introduce(std::min(deadline, SteadyNow() + kAttempt));
+  wire::NamAttach request = Request(false);
   request.fabric_address = client->address();
   MSA_ASSIGN_OR_RETURN(
       const wire::Frame frame,
       Checked(peer->Call(wire::NamAttach::kType, wire::Encode(request), deadline), wire::NamAttached::kType));
   MSA_ASSIGN_OR_RETURN(const wire::NamAttached attached, wire::Decode<wire::NamAttached>(frame.payload));
   writable_ = Has(lease_->terms().rights, NamRights::kWrite);
+  RepayUnlocks(*peer, attached.attachment, deadline);
   const MutexLock lock(mu_);
-  // With another lease the number may be the old one by chance.
-  if (fabric_.number != 0 &&
-      (owner_.load() != attached.owner || (fabric_.lease != lease && !locked_.empty())))
+  // The number may be the old one by chance.
+  if (!attached.known && !locked_.empty())
     return Error(Code::kFailedPrecondition,
                  "locks of region '{}' are lost: NAM node {} has forgotten this process; open it again",
                  lease_->terms().name, place.node);
   owner_.store(attached.owner);
-  fabric_ = {std::move(peer),
-             {attached.fabric_key, attached.fabric_base},
-             attached.attachment,
-             fabric_.number + 1,
-             lease};
+  fabric_ = {
+      std::move(peer), {attached.fabric_key, attached.fabric_base}, attached.attachment, fabric_.number + 1};
   return Status::Ok();
+}
+
+void Extent::RepayUnlocks(FabricPeer& peer, std::uint64_t attachment, SteadyTime deadline) {
+  std::set<std::uint32_t> owed;
+  {
+    const MutexLock lock(mu_);
+    owed = owed_unlocks_;
+  }
+  for (const std::uint32_t slot : owed) {
+    const wire::NamLock free{.attachment = attachment, .slot = slot, .mode = 0};
+    if (!peer.Call(wire::NamLock::kType, wire::Encode(free), deadline).ok()) return;
+    const MutexLock lock(mu_);
+    owed_unlocks_.erase(slot);
+    locked_.erase(slot);
+  }
 }
 
 Status Extent::AttachFabricFirst(SteadyTime deadline) {
@@ -151,7 +164,12 @@ Status Extent::Repair(const Status& failed, SteadyTime deadline) {
     last = AttachFabric(std::min(deadline, SteadyNow() + kAttempt));
     if (last.ok()) return last;
     const Code code = last.code();
-    if (refreshed.ok() && code != Code::kUnavailable && code != Code::kDeadlineExceeded) {
+    // The controller has said what there is to say. The old lease may have been good for all that: it may be
+    // another user's.
+    const bool is_refused =
+        refreshed.code() == Code::kPermissionDenied || refreshed.code() == Code::kDataLoss;
+    if ((refreshed.ok() || is_refused) && code != Code::kUnavailable && code != Code::kDeadlineExceeded) {
+      if (is_refused) last = refreshed;
       MarkStale(last);
       return last;
     }
@@ -179,6 +197,8 @@ Result<wire::Frame> Extent::CallSocket(std::uint16_t type,
   for (;;) {
     MSA_ASSIGN_OR_RETURN(wire::Frame frame, socket->Receive(deadline));
     if (frame.id == id) return frame;
+    OnEnded(frame);
+    if (stale()) return WhyStale();
   }
 }
 
@@ -189,7 +209,30 @@ Result<wire::Frame> Extent::Call(std::uint16_t type, const std::function<std::st
   return end.peer->Call(type, payload(end.attachment), deadline);
 }
 
+Millis Extent::AwayFor() const {
+  const MutexLock lock(mu_);
+  return std::chrono::duration_cast<Millis>(away_until_ - away_since_);
+}
+
 Result<bool> Extent::AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadline) {
+  const SteadyTime begun = SteadyNow();
+  Result<bool> taken = AskForLock(slot, mode, deadline);
+  const Code code = taken.status().code();
+  const bool is_away = code == Code::kUnavailable || code == Code::kDeadlineExceeded;
+  const MutexLock lock(mu_);
+  if (!is_away) {
+    away_since_ = away_until_ = {};
+    return taken;
+  }
+  // Attempts with a long pause between them say nothing of the time in between.
+  if (away_since_ == SteadyTime{} || begun - away_until_ > kAttempt) away_since_ = begun;
+  away_until_ = SteadyNow();
+  if (mode == LockMode::kNone) return taken;
+  return Error(Code::kUnavailable, "NAM node {} cannot be asked for the lock: {}",
+               lease_->terms().extents[index_].node, taken.status().message());
+}
+
+Result<bool> Extent::AskForLock(std::uint32_t slot, LockMode mode, SteadyTime deadline) {
   // One request of a lock that is not waited for takes no longer than this.
   deadline = std::max(deadline, SteadyNow() + kAttempt);
   const auto payload = [&](std::uint64_t attachment) {
@@ -204,6 +247,7 @@ Result<bool> Extent::AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadl
     if (frame.ok()) {
       MSA_ASSIGN_OR_RETURN(const wire::NamLocked locked, wire::Decode<wire::NamLocked>(frame->payload));
       const MutexLock lock(mu_);
+      owed_unlocks_.erase(slot);
       if (mode == LockMode::kNone)
         locked_.erase(slot);
       else if (locked.taken)
@@ -212,10 +256,26 @@ Result<bool> Extent::AskLock(std::uint32_t slot, LockMode mode, SteadyTime deadl
     }
     const Status failed = frame.status();
     const bool lost = IsRepairable(failed.code()) || failed.code() == Code::kDeadlineExceeded;
-    if (!lost || !pauses.Next()) return failed;
+    Status going_on = lost && pauses.Next() ? Status::Ok() : failed;
     // The watcher attaches mapped extents again.
-    if (!mapped() && failed.code() != Code::kDeadlineExceeded) MSA_RETURN_IF_ERROR(Repair(failed, deadline));
+    if (going_on.ok() && !mapped() && failed.code() != Code::kDeadlineExceeded)
+      going_on = Repair(failed, deadline);
+    if (going_on.ok()) continue;
+    const MutexLock lock(mu_);
+    if (lost && mode == LockMode::kNone) owed_unlocks_.insert(slot);
+    return going_on;
   }
+}
+
+bool Extent::Allows(Direction direction) const { return Has(lease_->rights(), RightOf(direction)); }
+
+Status Extent::CheckRight(NamRights right) const {
+  if (Has(lease_->rights(), right)) return Status::Ok();
+  return Error(
+      Code::kPermissionDenied,
+      "the right to {} region '{}' was taken from you; ask its owner (msactl region acl), or open it "
+      "with the rights that are left",
+      right == NamRights::kWrite ? "write to" : "read", lease_->terms().name);
 }
 
 Result<std::string> Extent::AskAtomic(wire::NamAtomic atomic, SteadyTime deadline) {
@@ -223,13 +283,14 @@ Result<std::string> Extent::AskAtomic(wire::NamAtomic atomic, SteadyTime deadlin
     atomic.attachment = attachment;
     return wire::Encode(atomic);
   };
+  // Changes nothing: may be asked twice.
+  const bool only_reads = atomic.op == static_cast<std::uint8_t>(AtomicOp::kNoOp);
   Pauses pauses(deadline);
   for (;;) {
     if (stale()) return WhyStale();
     if (!mapped()) MSA_RETURN_IF_ERROR(End(deadline).status());
+    MSA_RETURN_IF_ERROR(CheckRight(only_reads ? NamRights::kRead : NamRights::kWrite));
     auto sent = Call(wire::NamAtomic::kType, payload, std::max(deadline, SteadyNow() + Millis(10)));
-    // Changes nothing: may be asked twice.
-    const bool only_reads = atomic.op == static_cast<std::uint8_t>(AtomicOp::kNoOp);
     if (!sent.ok() && !only_reads) return UnknownOutcome(sent.status());
     auto frame = Checked(std::move(sent), wire::NamAtomicDone::kType);
     if (frame.ok()) {
@@ -250,6 +311,7 @@ Status Extent::MoveNow(Direction direction, const FabricPiece& piece, SteadyTime
   Pauses pauses(deadline);
   for (;;) {
     MSA_ASSIGN_OR_RETURN(const FabricEnd end, End(deadline));
+    MSA_RETURN_IF_ERROR(CheckRight(RightOf(direction)));
     const Status moved = direction == Direction::kPut ? end.peer->WriteNow(end.key, piece, deadline)
                                                       : end.peer->ReadNow(end.key, piece, deadline);
     if (moved.ok()) return moved;
@@ -259,17 +321,20 @@ Status Extent::MoveNow(Direction direction, const FabricPiece& piece, SteadyTime
 }
 
 Result<std::unique_ptr<FabricTransfer>> Extent::Start(Direction direction,
-                                                      std::span<const FabricPiece> pieces) {
-  MSA_ASSIGN_OR_RETURN(const FabricEnd end, End(SteadyNow() + kAttempt));
+                                                      std::span<const FabricPiece> pieces,
+                                                      SteadyTime deadline) {
+  MSA_ASSIGN_OR_RETURN(const FabricEnd end, End(std::min(deadline, SteadyNow() + kAttempt)));
+  MSA_RETURN_IF_ERROR(CheckRight(RightOf(direction)));
   return direction == Direction::kPut ? end.peer->Write(end.key, pieces) : end.peer->Read(end.key, pieces);
 }
 
 Status Extent::Move(Direction direction, std::span<const FabricPiece> pieces, SteadyTime deadline) {
   Pauses pauses(deadline);
   for (;;) {
-    auto transfer = Start(direction, pieces);
+    auto transfer = Start(direction, pieces, deadline);
     const Status moved = transfer.ok() ? (*transfer)->Wait(deadline) : transfer.status();
     if (moved.ok() || !pauses.Next()) return moved;
+    if (!transfer.ok() && !Allows(direction)) return moved;
     MSA_RETURN_IF_ERROR(Repair(moved, deadline));
   }
 }

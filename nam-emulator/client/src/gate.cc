@@ -55,10 +55,12 @@ bool Gate::TryEnter(const LockWords& words, Access& access) {
       state_.store(0, std::memory_order_release);
       return false;
     case kTransient:
-      // A writer of another process waits for us to leave, or a lock of our own.
-      if ((state & kWanted) != 0 || words.lock->exclusive.load(std::memory_order_relaxed) != 0) return false;
+      // A writer of another process waits for us to leave.
+      if (words.lock->exclusive.load(std::memory_order_relaxed) != 0) return false;
       [[fallthrough]];
     case kShared:
+    case kClaiming:
+      if ((state & kWanted) != 0) return false;
       access = Access::kConcurrent;
       return (state & kCount) < kCount &&
              state_.compare_exchange_strong(state, state + 1, std::memory_order_acquire);
@@ -125,8 +127,23 @@ void Gate::LeaveSlowly(const LockWords& words) noexcept {
   }
 }
 
-Status Gate::Settle(SteadyTime deadline) {
-  Backoff backoff(deadline);
+// The claim keeps writers out, so that updates beside those of the readers are right.
+bool Gate::PauseOpenly(const Pause& pause) {
+  state_.store(kClaiming, std::memory_order_release);
+  bool goes_on = pause();
+  state_.fetch_or(kWanted);
+  for (;;) {
+    std::uint32_t quiet = kClaiming | kWanted;
+    if (state_.compare_exchange_weak(quiet, kSettling)) return goes_on;
+    // Updates under way end by themselves; whoever gives up waits for them too.
+    if (goes_on)
+      goes_on = pause();
+    else
+      std::this_thread::yield();
+  }
+}
+
+Status Gate::Settle(const Pause& pause) {
   for (;;) {
     std::uint32_t state = state_.load();
     const std::uint32_t mode = state & kModes;
@@ -138,7 +155,7 @@ Status Gate::Settle(SteadyTime deadline) {
           mode == kShared ? "shared" : "exclusive");
     if (mode == 0 && state_.compare_exchange_strong(state, kSettling)) return Status::Ok();
     if (mode == kTransient) state_.compare_exchange_strong(state, state | kWanted);
-    if (!backoff.Pause())
+    if (!pause())
       return Status(Code::kDeadlineExceeded, "other threads of this process are at the segment's lock");
   }
 }

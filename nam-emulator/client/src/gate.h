@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,17 @@ struct LockWords {
 };
 
 class Gate {
+  class Backoff {
+   public:
+    explicit Backoff(SteadyTime deadline) : deadline_(deadline) {}
+    bool Pause();  // false: the deadline has passed
+
+   private:
+    SteadyTime deadline_;
+    int spins_ = 0;
+    std::chrono::microseconds sleep_{2};
+  };
+
  public:
   // ---- updates. kDeadlineExceeded: another process has the lock, or another thread is at it.
   Result<Access> Enter(const LockWords& words, Millis timeout) {
@@ -52,21 +64,29 @@ class Gate {
   bool TryAcquire(const void* handle, LockMode mode, const LockWords& words) noexcept;
   bool TryRelease(const LockWords& words) noexcept;
 
-  // ---- the user's lock. `handle` is who will free it.
-  // `take`(first): takes it in the segment, false: another process is in the way. `give_up`: when it is not
-  // waited for any longer.
+  // What is done between two tries; false: no further one.
+  using Pause = std::function<bool()>;
+  // Spins, then sleeps longer and longer, up to 1 ms, until the deadline.
+  static Pause Until(SteadyTime deadline) {
+    return [backoff = Backoff(deadline)]() mutable { return backoff.Pause(); };
+  }
+
+  // kClaimed: readers are still there, but no new ones come, and no writer.
+  enum class Try : std::uint8_t { kTaken, kClaimed, kInTheWay };
+  // ---- the user's lock. `handle` is who will free it. `take`: tries to take it in the segment, a
+  // Result<Try>. `give_up`: when it is not waited for any longer. Where only readers are waited for, this
+  // process's other threads go on with their updates.
   template <class Take, class GiveUp>
-  Status Acquire(const void* handle, LockMode mode, SteadyTime deadline, Take take, GiveUp give_up) {
-    MSA_RETURN_IF_ERROR(Settle(deadline));
-    Backoff backoff(deadline);
+  Status Acquire(const void* handle, LockMode mode, const Pause& pause, Take take, GiveUp give_up) {
+    MSA_RETURN_IF_ERROR(Settle(pause));
     for (;;) {
-      Result<bool> taken = take();
-      if (taken.ok() && *taken) {
+      Result<Try> taken = take();
+      if (taken.ok() && *taken == Try::kTaken) {
         handle_ = handle;
         state_.store(mode == LockMode::kShared ? kShared : kExclusive, std::memory_order_release);
         return Status::Ok();
       }
-      if (taken.ok() && backoff.Pause()) continue;
+      if (taken.ok() && (*taken == Try::kClaimed ? PauseOpenly(pause) : pause())) continue;
       give_up();
       state_.store(0, std::memory_order_release);
       return taken.ok() ? Status(Code::kDeadlineExceeded, "") : taken.status();
@@ -89,18 +109,6 @@ class Gate {
   bool IsHeldBy(const void* handle) const { return mode() != LockMode::kNone && handle_ == handle; }
 
  private:
-  // Spins, then sleeps longer and longer, up to 1 ms.
-  class Backoff {
-   public:
-    explicit Backoff(SteadyTime deadline) : deadline_(deadline) {}
-    bool Pause();  // false: the deadline has passed
-
-   private:
-    SteadyTime deadline_;
-    int spins_ = 0;
-    std::chrono::microseconds sleep_{2};
-  };
-
   // Low half: updates under way. kSettling: one thread changes what is held, the others wait.
   static constexpr std::uint32_t kCount = 0xffff;
   static constexpr std::uint32_t kWanted = 1u << 16;  // a lock is waited for: no new updates
@@ -108,12 +116,14 @@ class Gate {
   static constexpr std::uint32_t kTransient = 2u << 17;
   static constexpr std::uint32_t kShared = 3u << 17;
   static constexpr std::uint32_t kExclusive = 4u << 17;
+  static constexpr std::uint32_t kClaiming = 5u << 17;  // the exclusive lock, but for readers who are there
   static constexpr std::uint32_t kModes = 7u << 17;
 
   Result<Access> EnterSlowly(const LockWords& words, Millis timeout);
   bool TryEnter(const LockWords& words, Access& access);
   void LeaveSlowly(const LockWords& words) noexcept;
-  Status Settle(SteadyTime deadline);
+  bool PauseOpenly(const Pause& pause);
+  Status Settle(const Pause& pause);
   Status Unsettle(SteadyTime deadline, LockMode& mode);
 
   std::atomic<std::uint32_t> state_{0};

@@ -28,7 +28,10 @@ Result<wire::NamLease> Unpack(const std::string& blob) {
 }  // namespace
 
 Lease::Lease(std::string blob, wire::NamLease terms, Origin origin)
-    : origin_(origin), terms_(std::move(terms)), connection_(Control::Get().Present().number) {
+    : origin_(origin),
+      terms_(std::move(terms)),
+      connection_(Control::Get().Present().number),
+      rights_(terms_.rights) {
   texts_.push_back({std::move(blob), terms_});
 }
 
@@ -62,6 +65,7 @@ Status Lease::Adopt(const std::string& blob) {
         "region '{}' has generation {} now, this handle {}: it was resized or restored; open it again",
         terms_.name, lease.generation, terms_.generation);
   const MutexLock lock(mu_);
+  rights_.store(lease.rights);
   if (texts_.back().blob != blob) texts_.push_back({blob, std::move(lease)});
   return Status::Ok();
 }
@@ -73,6 +77,21 @@ bool Lease::IsOrphan(int& fd) const {
   return fd < 0 || present.number != connection_.load() || poll(&one, 1, 0) != 0;
 }
 
+Result<wire::NamGranted> Lease::OpenAnew(SteadyTime deadline) {
+  const NamRights all = terms_.rights & (NamRights::kRead | NamRights::kWrite);
+  Result<wire::NamGranted> granted = Status::Ok();
+  Status first;
+  // As much as before, else what is left of it.
+  for (const NamRights rights : {all, NamRights::kRead, NamRights::kWrite}) {
+    if (!Has(all, rights) || (rights == all && !first.ok())) continue;
+    granted = Control::Get().Ask<wire::NamGranted>(
+        wire::NamOpen{.token = RandomToken(), .region = ToText(terms_.uuid), .rights = rights}, deadline);
+    if (granted.status().code() != Code::kPermissionDenied) return granted;
+    if (first.ok()) first = granted.status();
+  }
+  return first;
+}
+
 Status Lease::Refresh(SteadyTime deadline) {
   Control& control = Control::Get();
   // If it breaks meanwhile, the answer came by a later one, and it is refreshed once more.
@@ -80,9 +99,7 @@ Status Lease::Refresh(SteadyTime deadline) {
   auto granted = control.Ask<wire::NamGranted>(wire::NamRefresh{.lease = id()}, deadline);
   const Code code = granted.status().code();
   if (code == Code::kNotFound || code == Code::kPermissionDenied || code == Code::kFailedPrecondition) {
-    const NamRights rights = terms_.rights & (NamRights::kRead | NamRights::kWrite);
-    granted = control.Ask<wire::NamGranted>(
-        wire::NamOpen{.token = RandomToken(), .region = ToText(terms_.uuid), .rights = rights}, deadline);
+    granted = OpenAnew(deadline);
     if (granted.status().code() == Code::kNotFound)
       return Error(Code::kFailedPrecondition, "region '{}' was removed", terms_.name);
   }

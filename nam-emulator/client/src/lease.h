@@ -28,8 +28,12 @@ class Lease {
   const std::string& blob() const;
   wire::NamExtentPlace Place(std::uint32_t extent) const;
 
-  // Asks for the present addresses; opens the region anew if the lease has ended with a restart.
-  // kFailedPrecondition: the region is of another generation, or gone. kUnavailable, kDeadlineExceeded.
+  // Now: fewer than terms() has, if its owner has taken some away.
+  NamRights rights() const { return rights_.load(std::memory_order_relaxed); }
+
+  // Asks for the present addresses; opens the region anew if the lease has ended, with what rights are left.
+  // kFailedPrecondition: the region is of another generation, or gone. kPermissionDenied: none are left.
+  // kUnavailable, kDeadlineExceeded.
   Status Refresh(SteadyTime deadline);
   // Outside a job the lease of a process ends with its connection, unless it is refreshed by the next one.
   bool EndsWithItsConnection() const { return origin_ == Origin::kController && terms_.job.value == 0; }
@@ -45,12 +49,15 @@ class Lease {
   };
   Lease(std::string blob, wire::NamLease terms, Origin origin);
   Status Adopt(const std::string& blob);
+  // A lease of the same region with what rights are left.
+  Result<wire::NamGranted> OpenAnew(SteadyTime deadline);
 
   const Origin origin_;
   const wire::NamLease terms_;
   mutable Mutex mu_;
   std::list<Text> texts_ MSA_GUARDED_BY(mu_);  // the last one counts
   std::atomic<std::uint64_t> connection_;      // it was granted or refreshed by
+  std::atomic<NamRights> rights_;
 };
 
 }  // namespace msa::nam

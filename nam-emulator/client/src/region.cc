@@ -115,9 +115,18 @@ Status msa_nam_request::Result() {
   return result ? *result : Status(Code::kInternal, "not complete");
 }
 
+Status msa_nam_request::TooLate() const {
+  return Error(
+      Code::kDeadlineExceeded,
+      "{} of {} pieces was not complete at its deadline and is given up; what of it has been done is "
+      "not known (msa_nam_set_timeout)",
+      direction == Extent::Direction::kPut ? "put" : "get", pieces.size());
+}
+
 std::optional<Status> msa_nam_request::Step(SteadyTime until) {
   if (!transfer) {
-    auto begun = segment->extent->Start(direction, pieces);
+    if (SteadyNow() >= deadline) return TooLate();
+    auto begun = segment->extent->Start(direction, pieces, deadline);
     if (!begun.ok()) return begun.status();
     transfer = std::move(*begun);
   }
@@ -128,13 +137,23 @@ std::optional<Status> msa_nam_request::Step(SteadyTime until) {
   return waited;
 }
 
+void msa_nam_request::EndBy(SteadyTime latest) {
+  const MutexLock lock(mu);
+  deadline = std::min(deadline, latest);
+}
+
 bool msa_nam_request::Advance(SteadyTime until) {
   const MutexLock lock(mu);
   while (!result) {
-    const std::optional<Status> done = Step(until);
-    if (!done) return false;
+    std::optional<Status> done = Step(std::min(until, deadline));
     SteadyTime now = SteadyNow();
-    if (done->ok() || now >= deadline) {
+    // Also if its connection was ended by another one that was given up. A transfer that is dropped after a
+    // wait in vain does not touch local memory any more.
+    if (now >= deadline && transfer && (!done || done->code() == Code::kUnavailable))
+      done = transfer->Wait(deadline).ok() ? Status::Ok() : TooLate();
+    if (!done) return false;
+    const bool is_refused = done->code() == Code::kPermissionDenied && !segment->extent->Allows(direction);
+    if (done->ok() || is_refused || now >= deadline) {
       result = *done;
       break;
     }
@@ -156,8 +175,8 @@ Status msa_nam_region::Start(Segment& segment, msa::nam::Direction direction,
   started->region = this;
   started->segment = &segment;
   started->direction = direction;
-  started->deadline = TransferDeadline();
   started->pieces = std::move(pieces);
+  started->EndBy(TransferDeadline());
   // Goes out now; a failure is told by the request.
   (void)started->Advance(SteadyNow());
   const MutexLock lock(mu);

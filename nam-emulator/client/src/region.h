@@ -37,18 +37,22 @@ struct msa_nam_request {
   msa_nam_region* region = nullptr;
   msa::nam::Segment* segment = nullptr;
   msa::nam::Direction direction = msa::nam::Direction::kPut;
-  msa::SteadyTime deadline;  // until when a broken one is begun again
   std::vector<msa::nam::FabricPiece> pieces;
   msa::Mutex mu;
   std::unique_ptr<msa::nam::FabricTransfer> transfer MSA_GUARDED_BY(mu);
   std::optional<msa::Status> result MSA_GUARDED_BY(mu);
+  // Until then a broken one is begun again; then it is given up.
+  msa::SteadyTime deadline MSA_GUARDED_BY(mu) = msa::SteadyTime::max();
 
-  // Whether it is complete; waits until then at most.
+  // At the latest, from now on.
+  void EndBy(msa::SteadyTime latest) MSA_EXCLUDES(mu);
+  // Whether it is complete or given up; waits until then at most.
   bool Advance(msa::SteadyTime until) MSA_EXCLUDES(mu);
   msa::Status Result() MSA_EXCLUDES(mu);
 
  private:
   std::optional<msa::Status> Step(msa::SteadyTime until) MSA_REQUIRES(mu);
+  msa::Status TooLate() const;
 };
 
 struct msa_nam_region {
@@ -76,6 +80,9 @@ struct msa_nam_region {
   msa::Status Flush(std::uint32_t index);
 
   msa::Status Lock(std::uint32_t index, msa::nam::LockMode mode, msa::Millis wait);
+  // As long as `pause` says so; a namd that is away is waited for that long.
+  msa::Status LockWhile(std::uint32_t index, msa::nam::LockMode mode, const msa::nam::Gate::Pause& pause,
+                        msa::Millis patience);
   msa::Status Unlock(std::uint32_t index);
   // What this handle holds.
   void UnlockAll();

@@ -23,16 +23,23 @@ constexpr auto kAskWho = Millis(100);
 
 bool HasWords(const Segment& segment) { return segment.extent->mapped() && segment.extent->writable(); }
 
-Result<bool> Take(const Segment& segment, LockMode mode) {
+Result<Gate::Try> Take(const Segment& segment, LockMode mode) {
   Extent& extent = *segment.extent;
   if (extent.stale()) return extent.WhyStale();
-  if (!HasWords(segment)) return extent.AskLock(segment.slot, mode, SteadyNow());
+  if (!HasWords(segment)) {
+    // Its updates do not pass the gate: whether the claim stands makes no difference here.
+    MSA_ASSIGN_OR_RETURN(const bool taken, extent.AskLock(segment.slot, mode, SteadyNow()));
+    return taken ? Gate::Try::kTaken : Gate::Try::kInTheWay;
+  }
   const LockWords words = extent.words(segment.slot);
-  if (mode == LockMode::kShared) return TryLock(*words.lock, mode, words.owner, msa::nam::kMaxOwners);
+  if (mode == LockMode::kShared)
+    return TryLock(*words.lock, mode, words.owner, msa::nam::kMaxOwners) ? Gate::Try::kTaken
+                                                                         : Gate::Try::kInTheWay;
   // The claim stands while it is repeated, so that readers do not starve a writer. The highest owner is read
   // behind the claim: who comes later sees it.
-  return ClaimExclusive(*words.lock, words.owner) &&
-         Drained(*words.lock, words.owner, words.highest_owner->load());
+  if (!ClaimExclusive(*words.lock, words.owner)) return Gate::Try::kInTheWay;
+  return Drained(*words.lock, words.owner, words.highest_owner->load()) ? Gate::Try::kTaken
+                                                                        : Gate::Try::kClaimed;
 }
 
 Status Free(const Segment& segment, LockMode mode, SteadyTime deadline) {
@@ -56,25 +63,39 @@ std::string WhoHasItOpen(const msa::nam::Lease& lease) {
 }  // namespace
 
 Status msa_nam_region::Lock(std::uint32_t index, LockMode mode, Millis wait) {
+  // A namd that is being restarted is waited for, as a holder is.
+  const Status taken = LockWhile(index, mode, Gate::Until(SteadyNow() + wait), wait);
+  if (taken.code() != Code::kDeadlineExceeded || wait.count() == 0) return taken;
+  return Error(Code::kDeadlineExceeded, "{}{}; waited {} ms (msa_nam_set_timeout)", taken.message(),
+               WhoHasItOpen(*lease), wait.count());
+}
+
+Status msa_nam_region::LockWhile(std::uint32_t index, LockMode mode, const Gate::Pause& pause,
+                                 Millis patience) {
   MSA_RETURN_IF_ERROR(CheckSegment(index));
   const Segment& segment = segments[index];
   if (segment.extent->stale()) return segment.extent->WhyStale();
-  const SteadyTime deadline = SteadyNow() + wait;
-  Gate& gate = segment.extent->gate(segment.slot);
-  const Status taken = gate.Acquire(
-      this, mode, deadline, [&] { return Take(segment, mode); },
-      [&] {
-        if (!segment.extent->stale()) (void)Free(segment, mode, SteadyNow()).ok();
-      });
+  SteadyTime heard = SteadyNow();
+  const auto take = [&] {
+    auto tried = Take(segment, mode);
+    const Code code = tried.ok() ? Code::kOk : tried.status().code();
+    if (tried.ok()) heard = SteadyNow();
+    const bool is_away = code == Code::kUnavailable || code == Code::kDeadlineExceeded;
+    if (is_away && SteadyNow() < heard + patience) return Result<Gate::Try>(Gate::Try::kInTheWay);
+    // No lock that another one has.
+    if (is_away && patience.count() != 0)
+      return Result<Gate::Try>(Status(Code::kUnavailable, tried.status().message()));
+    return tried;
+  };
+  const auto give_up = [&] {
+    if (!segment.extent->stale()) (void)Free(segment, mode, SteadyNow()).ok();
+  };
+  const Status taken = segment.extent->gate(segment.slot).Acquire(this, mode, pause, take, give_up);
   if (taken.code() != Code::kDeadlineExceeded) return taken;
   std::string holder = segment.extent->HolderOf(segment.slot);
   if (holder.empty()) holder = taken.message().empty() ? "another process" : taken.message();
-  if (wait.count() == 0)
-    return Error(Code::kDeadlineExceeded, "segment {} of region '{}' is locked by {}", index,
-                 lease->terms().name, holder);
-  return Error(Code::kDeadlineExceeded,
-               "segment {} of region '{}' is locked by {}{}; waited {} ms (msa_nam_set_timeout)", index,
-               lease->terms().name, holder, WhoHasItOpen(*lease), wait.count());
+  return Error(Code::kDeadlineExceeded, "segment {} of region '{}' is locked by {}", index,
+               lease->terms().name, holder);
 }
 
 Status msa_nam_region::Unlock(std::uint32_t index) {

@@ -54,25 +54,27 @@ class Watcher {
     for (;;) {
       int timeout = -1;
       polled.assign(1, {wake_.get(), POLLIN, 0});
-      for (const auto& extent : Attend(timeout)) polled.push_back({extent, 0, 0});
+      for (const pollfd& one : Attend(timeout)) polled.push_back(one);
       poll(polled.data(), polled.size(), timeout);
       std::uint64_t count;
       [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
     }
   }
 
-  // Attaches those again one of whose connections has ended; the others' descriptors. `timeout` in ms.
-  std::vector<int> Attend(int& timeout) {
+  // Attaches those again one of whose connections has ended; what to wait for at the others. `timeout` in ms.
+  std::vector<pollfd> Attend(int& timeout) {
     std::vector<Watched> watched;
     {
       const MutexLock lock(mu_);
       std::erase_if(watched_, [](const Watched& w) { return w.extent.expired(); });
       watched = watched_;
     }
-    std::vector<int> fds;
+    std::vector<pollfd> fds;
     for (Watched& w : watched) {
       const std::shared_ptr<Extent> extent = w.extent.lock();
       if (!extent || extent->stale()) continue;
+      extent->Hear();
+      if (extent->stale()) continue;
       if (extent->IsHeld(fds)) continue;
       Retry(*extent, w);
       const auto left = std::chrono::ceil<Millis>(w.retry - SteadyNow()).count();

@@ -13,8 +13,10 @@ class GateTest : public testing::Test {
   LockWords Words(std::uint32_t owner) { return {&lock_, &highest_, owner}; }
   Status Take(Gate& gate, LockMode mode, std::uint32_t owner, Millis wait = Millis(0)) {
     return gate.Acquire(
-        this, mode, SteadyNow() + wait,
-        [&]() -> Result<bool> { return TryLock(lock_, mode, owner, kMaxOwners); },
+        this, mode, Gate::Until(SteadyNow() + wait),
+        [&]() -> Result<Gate::Try> {
+          return TryLock(lock_, mode, owner, kMaxOwners) ? Gate::Try::kTaken : Gate::Try::kInTheWay;
+        },
         [&] { TryLock(lock_, LockMode::kNone, owner, kMaxOwners); });
   }
   Status Free(Gate& gate, std::uint32_t owner) {
@@ -114,6 +116,89 @@ TEST_F(GateTest, WhoeverGivesUpLeavesNothingBehind) {
   EXPECT_EQ(lock_.exclusive.load(), 0u);
   EXPECT_EQ(gate.mode(), LockMode::kNone);
   EXPECT_TRUE(gate.Enter(Words(1), Millis(0)).ok());
+}
+
+// As a region does it: claims, then looks whether the readers have gone.
+Result<Gate::Try> Claim(SegmentLock& lock, std::uint32_t owner) {
+  if (!ClaimExclusive(lock, owner)) return Gate::Try::kInTheWay;
+  return Drained(lock, owner, kMaxOwners) ? Gate::Try::kTaken : Gate::Try::kClaimed;
+}
+
+TEST_F(GateTest, UpdatesOfOtherThreadsPassWhileAClaimWaitsForAReader) {
+  Gate gate;
+  ASSERT_TRUE(TryLock(lock_, LockMode::kShared, 2, kMaxOwners));
+  int pauses = 0;
+  const auto taken = gate.Acquire(
+      this, LockMode::kExclusive,
+      [&] {
+        // The claim stands: another thread's update, before which the reader does not go.
+        EXPECT_EQ(lock_.exclusive.load(), 1u);
+        EXPECT_EQ(gate.mode(), LockMode::kNone);
+        const auto access = gate.Enter(Words(1), Millis(0));
+        EXPECT_TRUE(access.ok());
+        EXPECT_EQ(*access, Access::kConcurrent);
+        EXPECT_FALSE(TryLock(lock_, LockMode::kShared, 3, kMaxOwners)) << "no new reader";
+        gate.Leave(Words(1));
+        EXPECT_FALSE(gate.TryAcquire(this, LockMode::kShared, Words(1))) << "one lock at a time";
+        Unlock(lock_, LockMode::kShared, 2);
+        return ++pauses < 5;
+      },
+      [&] { return Claim(lock_, 1); }, [&] { ADD_FAILURE() << "gave up"; });
+  EXPECT_TRUE(taken.ok());
+  EXPECT_EQ(pauses, 1);
+  EXPECT_EQ(gate.mode(), LockMode::kExclusive);
+  EXPECT_EQ(*gate.Enter(Words(1), Millis(0)), Access::kExclusive);
+  gate.Leave(Words(1));
+  EXPECT_TRUE(gate.TryRelease(Words(1)));
+}
+
+TEST_F(GateTest, AClaimIsNoLockWhileAnUpdateOfAnotherThreadIsUnderWay) {
+  Gate gate;
+  ASSERT_TRUE(TryLock(lock_, LockMode::kShared, 2, kMaxOwners));
+  int pauses = 0;
+  const auto taken = gate.Acquire(
+      this, LockMode::kExclusive,
+      [&] {
+        if (++pauses == 1) {
+          EXPECT_TRUE(gate.Enter(Words(1), Millis(0)).ok());
+          Unlock(lock_, LockMode::kShared, 2);
+        } else if (pauses == 3) {
+          gate.Leave(Words(1));
+        } else {
+          EXPECT_EQ(gate.Enter(Words(1), Millis(0)).status().code(), Code::kDeadlineExceeded)
+              << "no new ones";
+        }
+        return true;
+      },
+      [&] { return Claim(lock_, 1); }, [] {});
+  EXPECT_TRUE(taken.ok());
+  EXPECT_EQ(pauses, 3);
+}
+
+TEST_F(GateTest, WhoeverGivesAClaimUpWaitsForUpdatesUnderIt) {
+  Gate gate;
+  ASSERT_TRUE(TryLock(lock_, LockMode::kShared, 2, kMaxOwners));
+  std::atomic<bool> left{false};
+  std::thread updater;
+  const auto taken = gate.Acquire(
+      this, LockMode::kExclusive,
+      [&] {
+        EXPECT_TRUE(gate.Enter(Words(1), Millis(0)).ok());
+        updater = std::thread([&] {
+          left = true;
+          gate.Leave(Words(1));
+        });
+        return false;
+      },
+      [&] { return Claim(lock_, 1); },
+      [&] {
+        EXPECT_TRUE(left);
+        Unlock(lock_, LockMode::kExclusive, 1);
+      });
+  updater.join();
+  EXPECT_EQ(taken.code(), Code::kDeadlineExceeded);
+  EXPECT_EQ(lock_.exclusive.load(), 0u);
+  EXPECT_TRUE(gate.TryAcquire(this, LockMode::kShared, Words(1)));
 }
 
 TEST_F(GateTest, ThreadsOfOneProcessCountExactlyWhateverTheyHold) {

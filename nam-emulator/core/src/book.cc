@@ -16,6 +16,7 @@ void Append(std::vector<T>& to, std::vector<T> from) {
 void Outcome::Add(Outcome other) {
   Append(owners, std::move(other.owners));
   Append(keys, std::move(other.keys));
+  Append(told, std::move(other.told));
   Append(removable, std::move(other.removable));
 }
 
@@ -139,6 +140,7 @@ Outcome Book::RevokeOne(std::uint64_t id) {
   if (attachment.ended) return {};
   Outcome outcome;
   attachment.ended = true;
+  outcome.told.push_back({attachment.connection, id});
   if (attachment.key) outcome.keys.push_back(*std::exchange(attachment.key, std::nullopt));
   Owner& owner = extents_.at(attachment.extent).owners.at(attachment.client);
   if (++owner.ended == owner.attachments)

@@ -53,14 +53,18 @@ Result<std::shared_ptr<const SegmentTable>> Book::SegmentsOf(const Extent& exten
   return std::make_shared<const SegmentTable>(std::move(table));
 }
 
-Result<std::uint32_t> Book::TakeOwner(Extent& extent, NamClientId client) {
+Result<std::uint32_t> Book::TakeOwner(Extent& extent, NamClientId client, std::uint32_t uid) {
   const auto known = extent.owners.find(client);
+  if (known != extent.owners.end() && known->second.uid != uid)
+    return Error(Code::kPermissionDenied,
+                 "client {} is a process of uid {}, not of uid {}; name 64 random bits of this process's own",
+                 client, known->second.uid, uid);
   if (known != extent.owners.end()) return known->second.number;
   for (std::uint32_t number = 1; number <= nam::kMaxOwners; ++number) {
     if (extent.numbers.test(number - 1)) continue;
     extent.numbers.set(number - 1);
     extent.highest_owner = std::max(extent.highest_owner, number);
-    extent.owners.emplace(client, Owner{.number = number});
+    extent.owners.emplace(client, Owner{.number = number, .uid = uid});
     return number;
   }
   return Error(Code::kResourceExhausted,
@@ -76,6 +80,7 @@ Grant Book::GrantOf(std::uint64_t id, const Attachment& attachment, const wire::
   grant.extent = attachment.extent;
   grant.client = attachment.client;
   grant.lease = attachment.lease;
+  grant.uid = extent.owners.at(attachment.client).uid;
   grant.owner = extent.owners.at(attachment.client).number;
   grant.highest_owner = extent.highest_owner;
   grant.rights = attachment.rights;
@@ -108,6 +113,31 @@ Outcome Book::EndOlder(const Attachment& newer, std::uint64_t newer_id) {
   return outcome;
 }
 
+Status Book::CheckMore(std::uint64_t connection) const {
+  const auto mine = by_connection_.find(connection);
+  if (mine == by_connection_.end() || mine->second.size() < kMaxAttachmentsOfAConnection) return Status::Ok();
+  return Error(Code::kResourceExhausted,
+               "this connection has {} attachments, as many as one may have; detach some, or use another "
+               "connection",
+               mine->second.size());
+}
+
+std::optional<Grant> Book::AttachAgain(const Caller& caller, const wire::NamAttach& attach,
+                                       const ExtentKey& key, LeaseId lease, bool map) {
+  const auto mine = by_connection_.find(caller.connection);
+  if (mine == by_connection_.end()) return std::nullopt;
+  for (const std::uint64_t id : mine->second) {
+    Attachment& known = attachments_.at(id);
+    // One that has ended is only a mapping: nothing may be done under it again.
+    if (known.ended || known.extent != key || known.client != attach.client || known.lease != lease) continue;
+    known.mapped = known.mapped || map;
+    Grant grant = GrantOf(id, known, attach);
+    grant.known = true;
+    return grant;
+  }
+  return std::nullopt;
+}
+
 Result<Grant> Book::Attach(const Caller& caller, const wire::NamAttach& attach, std::uint64_t random) {
   const bool by_socket = caller.via == Caller::Via::kSocket;
   if (attach.version != wire::kNamProtocolVersion)
@@ -135,19 +165,16 @@ Result<Grant> Book::Attach(const Caller& caller, const wire::NamAttach& attach, 
 
   const bool map = by_socket && attach.map && Has(lease.rights, NamRights::kMap);
   if (by_socket)
-    if (const auto mine = by_connection_.find(caller.connection); mine != by_connection_.end())
-      for (const std::uint64_t id : mine->second) {
-        Attachment& known = attachments_.at(id);
-        // One that has ended is only a mapping: nothing may be done under it again.
-        if (known.ended || known.extent != key || known.client != attach.client || known.lease != lease.lease)
-          continue;
-        known.mapped = known.mapped || map;
-        return GrantOf(id, known, attach);
-      }
+    if (auto again = AttachAgain(caller, attach, key, lease.lease, map)) return *std::move(again);
+  if (by_socket) MSA_RETURN_IF_ERROR(CheckMore(caller.connection));
   // A number that is taken already is no bad luck but a broken source of random numbers.
   if (random == 0 || attachments_.contains(random))
     return Error(Code::kInternal, "attachment number {:016x} is taken", random);
-  MSA_ASSIGN_OR_RETURN([[maybe_unused]] const std::uint32_t owner, TakeOwner(extent, attach.client));
+  // One of whom nothing but mappings is left has no locks any more.
+  const auto before = extent.owners.find(attach.client);
+  const bool known = before != extent.owners.end() && before->second.ended < before->second.attachments;
+  MSA_ASSIGN_OR_RETURN([[maybe_unused]] const std::uint32_t owner,
+                       TakeOwner(extent, attach.client, lease.uid));
   Attachment attachment{.kind = by_socket ? Kind::kSocket : Kind::kFabric,
                         .extent = key,
                         .client = attach.client,
@@ -160,6 +187,7 @@ Result<Grant> Book::Attach(const Caller& caller, const wire::NamAttach& attach, 
   Outcome replaced = EndOlder(attachment, random);
   Grant grant = GrantOf(random, attachments_.at(random), attach);
   grant.replaced = std::move(replaced);
+  grant.known = known;
   return grant;
 }
 
@@ -192,6 +220,32 @@ Outcome Book::ConnectionClosed(std::uint64_t connection) {
   return outcome;
 }
 
+std::vector<std::pair<ExtentKey, RestoredOwner>> Book::RemoteOwners(NamClientId client,
+                                                                    std::uint32_t uid) const {
+  std::vector<std::pair<ExtentKey, RestoredOwner>> owners;
+  const auto it = by_client_.find(client);
+  if (it == by_client_.end()) return owners;
+  for (const std::uint64_t id : it->second) {
+    const Attachment& attachment = attachments_.at(id);
+    const Owner& owner = extents_.at(attachment.extent).owners.at(client);
+    if (attachment.kind == Kind::kFabric && owner.uid == uid)
+      owners.push_back({attachment.extent, {owner.number, client, attachment.lease, uid}});
+  }
+  return owners;
+}
+
+Outcome Book::ClientGone(NamClientId client, std::uint32_t uid) {
+  Outcome outcome;
+  const auto it = by_client_.find(client);
+  if (it == by_client_.end()) return outcome;
+  for (const std::uint64_t id : std::set(it->second)) {
+    const Attachment& attachment = attachments_.at(id);
+    if (attachment.kind != Kind::kSocket && extents_.at(attachment.extent).owners.at(client).uid == uid)
+      outcome.Add(End(id));
+  }
+  return outcome;
+}
+
 Status Book::Restore(const ExtentKey& key, const RestoredOwner& owner) {
   const auto it = extents_.find(key);
   if (it == extents_.end()) return Error(Code::kNotFound, "extent {} is not here", ToText(key));
@@ -202,7 +256,7 @@ Status Book::Restore(const ExtentKey& key, const RestoredOwner& owner) {
                  owner.owner, ToText(key));
   extent.numbers.set(owner.owner - 1);
   extent.highest_owner = std::max(extent.highest_owner, owner.owner);
-  extent.owners.emplace(owner.client, Owner{.number = owner.owner});
+  extent.owners.emplace(owner.client, Owner{.number = owner.owner, .uid = owner.uid});
   while (attachments_.contains(next_restored_)) ++next_restored_;
   Insert(next_restored_++,
          {.kind = Kind::kRestored, .extent = key, .client = owner.client, .lease = owner.lease});

@@ -57,6 +57,63 @@ TEST_F(BookTest, RefusesTheLeaseOfAnotherUserOnTheSocket) {
   EXPECT_EQ(Attach(Socket(1, 0)).status().code(), Code::kPermissionDenied);
 }
 
+TEST_F(BookTest, RefusesAClientNumberOfAnotherUsersProcess) {
+  ASSERT_TRUE(Attach(Socket(1), 1, 77).ok());
+  wire::NamLease other = LeaseOf(2);
+  other.uid = 1001;
+  EXPECT_EQ(book_.Attach(Socket(2, 1001), AttachOf(other, 77), ++random_).status().code(),
+            Code::kPermissionDenied);
+  wire::NamAttach far = AttachOf(other, 77);
+  far.map = false;
+  EXPECT_EQ(book_.Attach(Fabric(), far, ++random_).status().code(), Code::kPermissionDenied);
+  EXPECT_TRUE(Attach(Socket(3), 3, 77).ok()) << "another lease of the same process";
+  book_.ConnectionClosed(1);
+  book_.ConnectionClosed(3);
+  EXPECT_TRUE(book_.Attach(Socket(2, 1001), AttachOf(other, 77), ++random_).ok());
+
+  ASSERT_TRUE(book_.Restore(kExtent, {9, NamClientId(78), LeaseId(4), 1000}).ok());
+  EXPECT_EQ(book_.Attach(Socket(2, 1001), AttachOf(other, 78), ++random_).status().code(),
+            Code::kPermissionDenied)
+      << "also one of before a restart";
+  EXPECT_EQ(Attach(Socket(4), 4, 78)->owner, 9u);
+}
+
+TEST_F(BookTest, SaysWhetherAClientHasTheLocksThatItHad) {
+  EXPECT_FALSE(Attach(Fabric(), 1, 7)->known);
+  EXPECT_TRUE(Attach(Fabric(), 1, 7)->known) << "its endpoint was lost";
+  EXPECT_TRUE(Attach(Fabric(), 2, 7)->known) << "by another lease";
+  (void)book_.Revoke({.leases = {LeaseId(1), LeaseId(2)}});
+  EXPECT_FALSE(Attach(Fabric(), 3, 7)->known);
+  ASSERT_TRUE(Attach(Socket(1), 4, 8).ok());
+  (void)book_.Revoke({.leases = {LeaseId(4)}});
+  EXPECT_FALSE(Attach(Fabric(), 5, 8)->known) << "nothing but a mapping was left";
+  ASSERT_TRUE(book_.Restore(kExtent, {9, NamClientId(9), LeaseId(6), 1000}).ok());
+  EXPECT_TRUE(Attach(Fabric(), 6, 9)->known) << "from before a restart";
+}
+
+TEST_F(BookTest, EndsWhatAGoneClientHasOverTheFabricIfItIsThatUsers) {
+  ASSERT_TRUE(Attach(Fabric(), 1, 7).ok());
+  ASSERT_TRUE(Attach(Socket(1), 1, 7).ok());
+  ASSERT_TRUE(Attach(Fabric(), 1, 8).ok());
+  EXPECT_EQ(book_.RemoteOwners(NamClientId(7), 1000).size(), 1u);
+  (void)book_.ClientGone(NamClientId(7), 1001);
+  EXPECT_EQ(book_.attachments(), 3u) << "another user's";
+  (void)book_.ClientGone(NamClientId(7), 1000);
+  EXPECT_EQ(book_.attachments(), 2u) << "a mapping ends with its connection";
+  EXPECT_TRUE(book_.RemoteOwners(NamClientId(7), 1000).empty());
+  EXPECT_EQ(book_.ClientGone(NamClientId(8), 1000).owners.size(), 1u);
+}
+
+TEST_F(BookTest, BoundsTheAttachmentsOfAConnection) {
+  for (std::uint64_t client = 1; client <= kMaxAttachmentsOfAConnection; ++client)
+    ASSERT_TRUE(Attach(Socket(1), 1, client).ok());
+  const auto more = Attach(Socket(1), 1, 1000);
+  EXPECT_EQ(more.status().code(), Code::kResourceExhausted);
+  EXPECT_THAT(more.status().message(), HasSubstr("64 attachments"));
+  EXPECT_TRUE(Attach(Socket(1), 1, 1).ok()) << "what it has is told again";
+  EXPECT_TRUE(Attach(Socket(2), 1, 1000).ok());
+}
+
 TEST_F(BookTest, RefusesALeaseThatIsNotForThisNode) {
   wire::NamLease lease = LeaseOf(1);
   lease.extents.pop_back();
@@ -178,12 +235,12 @@ TEST_F(BookTest, EndsTheAttachmentsOfAClientThatIsGone) {
 
 TEST_F(BookTest, RefusesTheClientBeyondTheLastOwnerNumber) {
   for (std::uint64_t client = 1; client <= nam::kMaxOwners; ++client)
-    ASSERT_EQ(Attach(Socket(1), 1, client)->owner, client);
-  const auto more = Attach(Socket(1), 1, 5000);
+    ASSERT_EQ(Attach(Socket(client), 1, client)->owner, client);
+  const auto more = Attach(Socket(5000), 1, 5000);
   EXPECT_EQ(more.status().code(), Code::kResourceExhausted);
   EXPECT_THAT(more.status().message(), HasSubstr("1024"));
   (void)book_.ConnectionClosed(1);
-  EXPECT_EQ(Attach(Socket(1), 1, 5000)->owner, 1u);
+  EXPECT_EQ(Attach(Socket(5000), 1, 5000)->owner, 1u);
 }
 
 TEST_F(BookTest, LetsNobodyUseAnothersAttachment) {
@@ -349,7 +406,7 @@ TEST(BookWelcome, IsOfOneSystemOnly) {
 TEST(BookRestore, KeepsNumbersOfBeforeForTheClientsThatComeBack) {
   Book book("nam0", test::Sign);
   test::Fill(book);
-  ASSERT_TRUE(book.Restore(kExtent, {3, NamClientId(7), LeaseId(1)}).ok());
+  ASSERT_TRUE(book.Restore(kExtent, {3, NamClientId(7), LeaseId(1), 1000}).ok());
   EXPECT_FALSE(book.Restore(kExtent, {3, NamClientId(8), LeaseId(1)}).ok());
   EXPECT_FALSE(book.Restore(kExtent, {0, NamClientId(8), LeaseId(1)}).ok());
   EXPECT_FALSE(book.Restore(kExtent, {nam::kMaxOwners + 1, NamClientId(8), LeaseId(1)}).ok());
@@ -364,8 +421,8 @@ TEST(BookRestore, KeepsNumbersOfBeforeForTheClientsThatComeBack) {
 TEST(BookRestore, FreesNumbersWhoseProcessOrLeaseIsGone) {
   Book book("nam0", test::Sign);
   test::Fill(book);
-  ASSERT_TRUE(book.Restore(kExtent, {1, NamClientId(7), LeaseId(1)}).ok());
-  ASSERT_TRUE(book.Restore(kExtent, {2, NamClientId(8), LeaseId(2)}).ok());
+  ASSERT_TRUE(book.Restore(kExtent, {1, NamClientId(7), LeaseId(1), 1000}).ok());
+  ASSERT_TRUE(book.Restore(kExtent, {2, NamClientId(8), LeaseId(2), 1000}).ok());
   EXPECT_EQ(book.OwnerProcessGone(kExtent, 1).owners.size(), 1u);
   EXPECT_EQ(book.Welcome(WelcomeOf({}, 2))->ended.owners.size(), 1u);
   EXPECT_EQ(book.attachments(), 0u);

@@ -325,11 +325,12 @@ void Engine::Abandon(Link& link, Work& work) {
   if (work.in_flight > 0) {
     work.failed = true;
     Break(link, Error(Code::kUnavailable, "a transfer ran past its deadline, so the connection was ended"));
-    // The operations come back as soon as the connection is closed.
-    Drive(work.finished, SteadyNow() + std::chrono::milliseconds(500));
-    for (const auto& operation : operations_)
-      if (operation->work == &work) operation->work = nullptr;
-    work.in_flight = 0;
+    // The operations come back as soon as the connection is closed; over a network card, when it gives them
+    // up. Until then the program's memory is theirs, whatever its deadline.
+    while (!work.finished) {
+      Drive(work.finished, SteadyNow() + std::chrono::milliseconds(500));
+      if (!work.finished) Cut(link);
+    }
   }
   if (!work.finished) Finish(work, status);
 }

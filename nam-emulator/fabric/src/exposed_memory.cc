@@ -5,8 +5,13 @@
 
 #include <algorithm>
 
+#include "msa/base/clock.h"
+
 namespace msa::nam {
 namespace {
+
+// Of connections that were cut: to be read and closed, which takes milliseconds.
+constexpr auto kLastBytes = std::chrono::seconds(1);
 
 // A second mapping of the shared memory at `begin`; null if the kernel makes none (mremap(2), BUGS: an old
 // size of 0 does so for shared mappings, but not of hugetlbfs).
@@ -132,7 +137,12 @@ void ExposedMemory::CutAll() {
   const auto ours = [&](const TcpConnection& c) { return open.count(c.inode) != 0; };
   CutTcpConnections(ours);
   // What had arrived is still read before the connection ends; it is closed when that is through.
-  while (!TcpConnections(ours).empty()) options_.progress();
+  for (const SteadyTime until = SteadyNow() + kLastBytes; SteadyNow() < until;) {
+    if (TcpConnections(ours).empty()) return;
+    options_.progress();
+  }
+  // It does not come to an end. The kernel drops what has arrived, so that nobody reads it any more.
+  ResetTcpConnections(ours);
 }
 
 CheckAnswer ExposedMemory::Check(const CheckQuestion& question) const {

@@ -229,7 +229,8 @@ void Server::HandleMessage(Client& client, Message message) {
     head.type = wire::NamFailed::kType;
     answer.payload = wire::Encode(wire::NamFailed{static_cast<std::uint8_t>(Code::kResourceExhausted), text});
   }
-  Answer(client, head, answer.payload);
+  // To take memory back, a handler may make progress, in which a client is given up.
+  if (const auto it = clients_.find(from); it != clients_.end()) Answer(*it->second, head, answer.payload);
 }
 
 // ------------------------------------------------------------------------------------------------- clients
@@ -283,6 +284,10 @@ void Server::Remove(Client& client) {
   by_source_.erase(client.at);
   order_.erase(client.in_order);
   waiting_.erase(&client);
+  {
+    MutexLock lock(dialed_mu_);
+    dialed_.erase(client.address);
+  }
   clients_.erase(std::string(client.address));
 }
 

@@ -159,6 +159,19 @@ std::string ExtentFile::Damage() const {
   return {};
 }
 
+bool ExtentFile::Trim() const {
+  // Beside fallocate(2) with FALLOC_FL_KEEP_SIZE; pages may be huge ones.
+  constexpr std::uint64_t kSlack = std::uint64_t{2} << 20;
+  constexpr std::uint64_t kBlock = 512;
+  struct stat st {};
+  if (::fstat(fd_.get(), &st) != 0) return false;
+  const auto blocks = static_cast<std::uint64_t>(st.st_blocks) * kBlock;
+  if (static_cast<std::uint64_t>(st.st_size) <= file_bytes_ && blocks <= file_bytes_ + kSlack) return false;
+  // Not one that was truncated: that is damaged, and stays what it is.
+  if (static_cast<std::uint64_t>(st.st_size) < file_bytes_) return false;
+  return ::ftruncate(fd_.get(), static_cast<off_t>(file_bytes_)) == 0;
+}
+
 Result<UniqueFd> ExtentFile::OpenFor(Access access) const {
   // By the descriptor: the file may be renamed at this moment.
   const std::string path = fmt::format("/proc/self/fd/{}", fd_.get());

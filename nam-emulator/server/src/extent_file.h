@@ -42,6 +42,8 @@ class ExtentFile {
 
   // "truncated to 0 of 8192 bytes", "removed"; empty: it is whole.
   std::string Damage() const;
+  // Gives back what lies beyond its end. Whether there was anything.
+  bool Trim() const;
   // For a client: a descriptor of its own open file description.
   enum class Access { kRead, kReadWrite };
   Result<UniqueFd> OpenFor(Access access) const;

@@ -33,7 +33,8 @@ Result<std::unique_ptr<ExtentStore>> ExtentStore::Open(const std::string& direct
   // hugetlbfs tells its page size as its block size.
   const std::size_t page =
       fs.f_type == HUGETLBFS_MAGIC ? static_cast<std::size_t>(fs.f_bsize) : nam::kPageBytes;
-  return std::unique_ptr<ExtentStore>(new ExtentStore(directory, std::move(fd), page));
+  const bool in_memory = fs.f_type == HUGETLBFS_MAGIC || fs.f_type == TMPFS_MAGIC;
+  return std::unique_ptr<ExtentStore>(new ExtentStore(directory, std::move(fd), page, in_memory));
 }
 
 Result<ExtentStore::Listing> ExtentStore::Scan() const {
@@ -59,6 +60,22 @@ Result<ExtentStore::Listing> ExtentStore::Scan() const {
       if (::lstat(path.c_str(), &st) == 0) found.bytes = static_cast<std::uint64_t>(st.st_size);
     }
     listing.extents.push_back(std::move(found));
+  }
+  return listing;
+}
+
+Result<ExtentStore::Listing> ExtentStore::Survey() const {
+  MSA_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory_));
+  Listing listing;
+  for (const std::string& name : names) {
+    if (name == kSystemFact || name == kPortFact) continue;
+    const auto parsed = ParseExtentName(name);
+    struct stat st {};
+    if (!parsed)
+      listing.foreign.push_back(name);
+    else if (::lstat((directory_ + "/" + name).c_str(), &st) == 0)
+      listing.extents.push_back(
+          {parsed->key, parsed->stage, nullptr, {}, static_cast<std::uint64_t>(st.st_size)});
   }
   return listing;
 }

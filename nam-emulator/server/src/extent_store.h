@@ -13,7 +13,7 @@
 namespace msa::namd {
 
 // The directory of a namd's extents: /dev/shm, hugetlbfs or a disk. What in it is not an extent's file is
-// never touched. One thread at a time; Fact and SetFact of different facts on any.
+// never touched. Any thread, but one at a time for one extent or fact.
 class ExtentStore {
  public:
   // A directory as TakeDirectory has it, held against any other namd. Errors as of TakeDirectory;
@@ -32,6 +32,8 @@ class ExtentStore {
     std::vector<std::string> foreign;  // names of what is no extent of namd
   };
   Result<Listing> Scan() const;
+  // As Scan, by names alone: nothing is opened, so `file` and `fault` are not told.
+  Result<Listing> Survey() const;
 
   // As ExtentFile::Create, pending. What a broken attempt has left is replaced.
   Result<std::shared_ptr<ExtentFile>> Create(const ExtentKey& key, ExtentShape shape) const;
@@ -48,10 +50,12 @@ class ExtentStore {
   // What the file system has left for extents beyond `used`; `most` if it does not say.
   std::uint64_t Room(std::uint64_t most) const;
   const std::string& directory() const { return directory_; }
+  // tmpfs or hugetlbfs: nothing of it waits for a disk.
+  bool in_memory() const { return in_memory_; }
 
  private:
-  ExtentStore(std::string directory, UniqueFd fd, std::size_t page)
-      : directory_(std::move(directory)), fd_(std::move(fd)), page_(page) {}
+  ExtentStore(std::string directory, UniqueFd fd, std::size_t page, bool in_memory)
+      : directory_(std::move(directory)), fd_(std::move(fd)), page_(page), in_memory_(in_memory) {}
   std::string PathOf(const ExtentKey& key, Stage stage) const {
     return directory_ + "/" + ExtentFileName(key, stage);
   }
@@ -59,6 +63,7 @@ class ExtentStore {
   std::string directory_;
   UniqueFd fd_;       // the directory, locked
   std::size_t page_;  // of what is mapped from it
+  bool in_memory_;
 };
 
 inline constexpr const char* kSystemFact = "system";

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace {
 
 // Answers that a client does not read. Beyond it, it is cut off.
 constexpr std::size_t kMaxUnread = std::size_t{64} << 20;
+// Files in answers that a client does not read; beyond it, its requests wait.
+constexpr std::size_t kMaxUnreadFiles = 16;
 // When there are no descriptors left: until then some connection may have closed.
 constexpr Millis kAcceptPause{100};
 
@@ -65,9 +68,11 @@ Status LocalClients::Open(UniqueFd fd) {
   client.connection = next_connection_++;
   MSA_ASSIGN_OR_RETURN(client.who, GetPeerCredentials(fd.get()));
   MSA_ASSIGN_OR_RETURN(client.groups, GetPeerGroups(fd.get()));
-  auto stream = std::make_unique<PassingStream>(std::move(fd));
-  client.stream = stream.get();
   const std::uint64_t id = client.connection;
+  // Not from inside the channel that calls.
+  auto stream = std::make_unique<PassingStream>(std::move(fd),
+                                                [this, id] { loop_.Post([this, id] { OnFilePassed(id); }); });
+  client.stream = stream.get();
   FrameChannel::Handlers handlers;
   handlers.on_frame = [this, id](wire::Frame frame) { OnFrame(id, std::move(frame)); };
   handlers.on_closed = [this, id](const Status& why) { OnClosed(id, why); };
@@ -84,9 +89,14 @@ void LocalClients::OnClosed(std::uint64_t connection, const Status& why) {
     spdlog::warn("pid {} of uid {} is cut off: {}", it->second.who.pid, it->second.who.user.uid,
                  why.message());
   const bool relayed = it->second.relayed;
+  const NamClientId client = it->second.client;
   clients_.erase(it);
   service_.ConnectionClosed(connection);
-  if (relayed) hooks_.on_gone({connection});
+  // It has connected again, and lives.
+  const bool lives = std::any_of(clients_.begin(), clients_.end(), [&](const auto& entry) {
+    return client.value != 0 && entry.second.client == client;
+  });
+  if (relayed || client.value != 0) hooks_.on_gone({connection, lives ? NamClientId() : client});
 }
 
 void LocalClients::OnFrame(std::uint64_t connection, wire::Frame frame) {
@@ -94,9 +104,15 @@ void LocalClients::OnFrame(std::uint64_t connection, wire::Frame frame) {
   if (it == clients_.end()) return;
   Client& client = it->second;
   if (IsRelayed(frame.type)) return Relay(client, std::move(frame));
+  if (frame.type == wire::NamClientHello::kType) return Greet(client, frame);
   const Service::Peer peer{{Caller::Via::kSocket, connection, client.who.user.uid}, client.who.pid};
   Service::Answer answer = service_.Serve(peer, frame);
+  if (answer.file) hooks_.on_file();
   Send(client, answer.frame, std::move(answer.file));
+  if (!client.channel->closed() && client.stream->waiting() > kMaxUnreadFiles) {
+    client.full = true;
+    client.channel->PauseReading();
+  }
   if (client.channel->queued() > kMaxUnread) {
     client.channel->Close();
     // Not from inside the channel that calls.
@@ -104,6 +120,30 @@ void LocalClients::OnFrame(std::uint64_t connection, wire::Frame frame) {
       OnClosed(connection, Error(Code::kResourceExhausted, "{} bytes of answers are not read", kMaxUnread));
     });
   }
+}
+
+void LocalClients::OnFilePassed(std::uint64_t connection) {
+  const auto it = clients_.find(connection);
+  if (it == clients_.end() || !it->second.full || it->second.channel->closed()) return;
+  Client& client = it->second;
+  if (client.stream->waiting() > kMaxUnreadFiles / 2) return;
+  client.full = false;
+  if (!client.paused) client.channel->ResumeReading();
+}
+
+void LocalClients::Greet(Client& client, const wire::Frame& frame) {
+  const auto hello = wire::Decode<wire::NamClientHello>(frame.payload);
+  const Service::Peer peer{{Caller::Via::kSocket, client.connection, client.who.user.uid}, client.who.pid};
+  if (!hello.ok() || hello->client.value == 0 || !service_.ClientHello(peer, hello->client)) return;
+  client.client = hello->client;
+  hooks_.on_hello(hello->client);
+}
+
+void LocalClients::OnEnded(std::uint64_t connection, std::uint64_t attachment) {
+  const auto it = clients_.find(connection);
+  if (it == clients_.end()) return;
+  const wire::NamEnded ended{attachment};
+  Send(it->second, {wire::NamEnded::kType, 0, 0, wire::Encode(ended)}, UniqueFd());
 }
 
 void LocalClients::Relay(Client& client, wire::Frame frame) {
@@ -159,7 +199,7 @@ void LocalClients::OnRelayDrained() {
   for (auto& [connection, client] : clients_) {
     if (!client.paused) continue;
     client.paused = false;
-    client.channel->ResumeReading();
+    if (!client.full) client.channel->ResumeReading();
   }
 }
 

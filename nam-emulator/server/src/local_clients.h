@@ -25,7 +25,9 @@ class LocalClients {
     // kUnavailable: no session with the controller.
     std::function<Status(const wire::NamFromLocal&)> relay;
     std::function<bool()> relay_full;
-    std::function<void(wire::NamLocalGone)> on_gone;  // of one that had relayed something
+    std::function<void(wire::NamLocalGone)> on_gone;  // of one that had relayed something, or said hello
+    std::function<void(NamClientId)> on_hello;        // it lives
+    std::function<void()> on_file;                    // one is passed to a client
   };
   // `first_connection`: of its numbers; different in each life of a namd.
   LocalClients(EventLoop& loop, Service& service, std::uint64_t first_connection, Hooks hooks);
@@ -39,9 +41,12 @@ class LocalClients {
   void OnReply(wire::NamToLocal reply);
   // The session with the controller is over: what was asked in it is answered with kUnavailable.
   void OnSessionLost();
+  // A lease of what it has mapped has ended.
+  void OnEnded(std::uint64_t connection, std::uint64_t attachment);
   void OnRelayDrained();
   // Those that are open.
   std::vector<std::uint64_t> Connections() const;
+  bool empty() const { return clients_.empty(); }
 
  private:
   struct Client {
@@ -51,14 +56,18 @@ class LocalClients {
     std::unique_ptr<FrameChannel> channel;
     PassingStream* stream = nullptr;     // the channel's, as long as that is open
     std::uint64_t sent = 0;              // bytes
+    NamClientId client;                  // of its hello
     std::multiset<std::uint64_t> asked;  // frame ids of requests that the controller has not answered
     bool relayed = false;
-    bool paused = false;
+    bool paused = false;  // what it relays has to wait
+    bool full = false;    // it does not read the files that were passed to it
   };
   void Accept();
   Status Open(UniqueFd fd);
   void OnFrame(std::uint64_t connection, wire::Frame frame);
   void OnClosed(std::uint64_t connection, const Status& why);
+  void OnFilePassed(std::uint64_t connection);
+  void Greet(Client& client, const wire::Frame& frame);
   void Relay(Client& client, wire::Frame frame);
   void Send(Client& client, const wire::Frame& frame, UniqueFd file);
   void Fail(Client& client, std::uint64_t id, const Status& status);

@@ -97,9 +97,10 @@ std::string HmacSha256(std::string_view key, std::string_view text) {
 
 Status PrepareDirectories(const Options& options) {
   MSA_RETURN_IF_ERROR(TakeDirectory(options.dir));
-  // As root, users reach namd's socket below; listing is not theirs.
+  // As root, users reach namd's socket below. libmsanam finds it by the names of nodes, which are no secret;
+  // what else is in there is not theirs to list.
   const mode_t mode = ::geteuid() == 0 ? 0711 : 0700;
-  MSA_RETURN_IF_ERROR(MakeDirectory(options.dir + "/n", mode));
+  MSA_RETURN_IF_ERROR(MakeDirectory(options.dir + "/n", ::geteuid() == 0 ? 0755 : 0700));
   MSA_RETURN_IF_ERROR(MakeDirectory(options.base(), mode));
   return MakeDirectory(options.notes());
 }

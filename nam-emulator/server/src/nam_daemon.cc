@@ -14,6 +14,11 @@
 #include "bus_guard.h"
 
 namespace msa::namd {
+namespace {
+
+constexpr Millis kTrimPause{5000};
+
+}  // namespace
 
 NamDaemon::NamDaemon(EventLoop& loop, Options options, std::unique_ptr<ExtentStore> store)
     : loop_(loop), options_(std::move(options)), store_(std::move(store)) {
@@ -25,12 +30,16 @@ NamDaemon::NamDaemon(EventLoop& loop, Options options, std::unique_ptr<ExtentSto
       if (session_) link_->Send(damaged);
     });
   };
+  hooks.on_ended = [this](std::uint64_t connection, std::uint64_t attachment) {
+    loop_.Post([this, connection, attachment] { clients_->OnEnded(connection, attachment); });
+  };
   service_ = std::make_unique<Service>(std::move(service), std::move(hooks));
   clients_ = std::make_unique<LocalClients>(
       loop_, *service_, options_.seed,
       LocalClients::Hooks{[this](const wire::NamFromLocal& request) { return Relay(request); },
                           [this] { return link_->full(); },
-                          [this](wire::NamLocalGone gone) { OnLocalGone(gone); }});
+                          [this](wire::NamLocalGone gone) { OnLocalGone(gone); },
+                          [this](NamClientId client) { OnLocalHello(client); }, [this] { OnFilePassed(); }});
   link_ = std::make_unique<Link>(
       loop_, options_.link,
       Link::Handlers{[this] { OnLinkUp(); }, [this](const wire::Frame& frame) { OnFrame(frame); },
@@ -40,6 +49,7 @@ NamDaemon::NamDaemon(EventLoop& loop, Options options, std::unique_ptr<ExtentSto
 
 NamDaemon::~NamDaemon() {
   worker_.reset();
+  loop_.Cancel(trim_timer_);
   for (const auto& [id, process] : owners_) loop_.Unwatch(process.pidfd.get());
   if (BusGuard::wake_fd() >= 0) loop_.Unwatch(BusGuard::wake_fd());
 }
@@ -153,7 +163,8 @@ void NamDaemon::OnFrame(const wire::Frame& frame) {
   if (!session_)
     return spdlog::error("message type {:#06x} before the controller's welcome is ignored", frame.type);
   if (Take<wire::NamToLocal>(frame) || Take<wire::NamExtentAllocate>(frame) ||
-      Take<wire::NamExtentCommit>(frame) || Take<wire::NamExtentFree>(frame) || Take<wire::NamRevoke>(frame))
+      Take<wire::NamExtentCommit>(frame) || Take<wire::NamExtentFree>(frame) ||
+      Take<wire::NamRevoke>(frame) || Take<wire::NamScan>(frame))
     return;
   spdlog::error("message type {:#06x} of the controller is unknown to this NAM daemon", frame.type);
 }
@@ -206,6 +217,23 @@ Status NamDaemon::Relay(const wire::NamFromLocal& request) {
                  options_.node);
   link_->Send(request);
   return Status::Ok();
+}
+
+// To say of one that has connected again that it went would end what it has taken since.
+void NamDaemon::OnLocalHello(NamClientId client) {
+  for (wire::NamLocalGone& gone : unsent_gone_)
+    if (gone.client == client) gone.client = NamClientId();
+}
+
+// Who has got a file may make it longer, as long as he has it and without anybody being told.
+void NamDaemon::OnFilePassed() {
+  if (is_trimming_) return;
+  is_trimming_ = true;
+  trim_timer_ = loop_.After(kTrimPause, [this] {
+    service_->TrimFiles();
+    is_trimming_ = false;
+    if (!clients_->empty()) OnFilePassed();
+  });
 }
 
 void NamDaemon::OnLocalGone(wire::NamLocalGone gone) {

@@ -66,6 +66,7 @@ class NamDaemon {
   void On(const wire::NamExtentAllocate& allocate);
   void On(const wire::NamExtentCommit& commit);
   void On(const wire::NamExtentFree& free);
+  void On(const wire::NamScan& scan);
   void On(const wire::NamRevoke& revoke) { service_->Revoke(revoke); }
   void On(wire::NamToLocal reply) { clients_->OnReply(std::move(reply)); }
   void On(const wire::NamdQuit& quit);
@@ -76,9 +77,18 @@ class NamDaemon {
   void AllocateWaiting(const ExtentKey& key);
   void Commit(const ExtentKey& key);
   void Remove(const ExtentKey& key);
+  struct Survey {
+    std::vector<ExtentKey> known;  // committed when it began
+    Result<ExtentStore::Listing> listing = Status::Ok();
+  };
+  void TellScan(std::uint64_t request, const Survey& survey);
+  // One file that the survey found.
+  void Judge(const ExtentStore::Found& found, wire::NamScanned& scanned);
   Status WatchOwner(const Service::Watched& watched);
   Status Relay(const wire::NamFromLocal& request);
   void OnLocalGone(wire::NamLocalGone gone);
+  void OnLocalHello(NamClientId client);
+  void OnFilePassed();
 
   EventLoop& loop_;
   const Options options_;
@@ -95,6 +105,8 @@ class NamDaemon {
   std::map<ExtentKey, std::vector<wire::NamExtentAllocate>> waiting_allocates_;  // for making_, removing_
   std::map<ExtentKey, std::vector<std::uint64_t>> free_requests_;
   std::vector<wire::NamLocalGone> unsent_gone_;
+  bool is_trimming_ = false;
+  TimerId trim_timer_{};
   std::map<std::uint64_t, ProcessHandle> owners_;  // of before a restart
   std::uint64_t next_owner_ = 1;
   std::unique_ptr<Worker> worker_;  // last: its thread uses the store

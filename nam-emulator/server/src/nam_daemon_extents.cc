@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -14,6 +15,9 @@ namespace msa::namd {
 namespace {
 
 using Places = std::vector<wire::NamSegmentPlace>;
+
+// Memory of so much is allocated in less time than a hand-over to the worker and back takes, 60 us.
+constexpr Bytes kMadeAtOnce{256 << 10};
 
 // kInvalidArgument: segments that do not lie one beside the other in a file.
 Result<ExtentShape> ShapeOf(const Places& segments) {
@@ -121,7 +125,7 @@ void NamDaemon::Make(const wire::NamExtentAllocate& allocate, const ExtentKey& k
       return status;
     }();
   };
-  worker_->Run(std::move(task), [this, request = allocate.request, session = sessions_, key, shape, made] {
+  auto done = [this, request = allocate.request, session = sessions_, key, shape, made] {
     making_.erase(key);
     if (made->ok()) {
       allocated_ += (**made)->file_bytes();
@@ -135,7 +139,13 @@ void NamDaemon::Make(const wire::NamExtentAllocate& allocate, const ExtentKey& k
       AllocateWaiting(key);
     else if (!is_asked_for && made->ok())
       service_->Free(key);  // the session in which it was asked for is over, and nobody waits for it
-  });
+  };
+  if (from == nullptr && store_->in_memory() && shape.data <= kMadeAtOnce) {
+    task();
+    done();
+  } else {
+    worker_->Run(std::move(task), std::move(done));
+  }
 }
 
 void NamDaemon::AllocateWaiting(const ExtentKey& key) {
@@ -199,6 +209,58 @@ void NamDaemon::Remove(const ExtentKey& key) {
       for (const std::uint64_t request : requests.mapped()) Done(request, *status);
     AllocateWaiting(key);
   });
+}
+
+void NamDaemon::On(const wire::NamScan& scan) {
+  auto survey = std::make_shared<Survey>();
+  // Before the directory is read: what is committed meanwhile is not missed in it.
+  for (const wire::NamExtentReport& report : service_->Reports())
+    if (report.state == State::kCommitted) survey->known.push_back({report.uuid, report.generation});
+  worker_->Run([this, survey] { survey->listing = store_->Survey(); },
+               [this, request = scan.request, session = sessions_, survey] {
+                 if (session_ && session == sessions_) TellScan(request, *survey);
+               });
+}
+
+void NamDaemon::TellScan(std::uint64_t request, const Survey& survey) {
+  service_->LookForDamage();
+  wire::NamScanned scanned{.request = request, .failure = survey.listing.status().message()};
+  if (survey.listing.ok()) {
+    std::set<ExtentKey> there;
+    for (const ExtentStore::Found& found : survey.listing->extents) {
+      there.insert(found.key);
+      Judge(found, scanned);
+    }
+    for (const ExtentKey& key : survey.known)
+      if (!there.contains(key) && !removing_.contains(key))
+        service_->MarkDamaged(key, "its file is not in the directory any more");
+    const std::vector<std::string>& foreign = survey.listing->foreign;
+    scanned.foreign_count = foreign.size();
+    const auto told = std::min(foreign.size(), wire::kMaxForeign);
+    scanned.foreign.assign(foreign.begin(), foreign.begin() + static_cast<std::ptrdiff_t>(told));
+  }
+  // Behind the news of damage, which is posted too.
+  loop_.Post([this, session = sessions_, scanned = std::move(scanned)] {
+    if (session_ && session == sessions_) link_->Send(scanned);
+  });
+}
+
+void NamDaemon::Judge(const ExtentStore::Found& found, wire::NamScanned& scanned) {
+  // What the worker has made or removed since then is told by its own messages.
+  if (making_.contains(found.key) || removing_.contains(found.key)) return;
+  const wire::NamExtentReport report{found.key.uuid, found.key.generation, State::kCommitted,
+                                     Bytes(found.bytes)};
+  if (service_->StateOf(found.key)) {
+    const auto file = service_->FileOf(found.key);
+    if (file != nullptr && found.bytes > file->file_bytes()) scanned.extents.push_back(report);
+    return;
+  }
+  spdlog::warn("extent {} of {} bytes was put into '{}' by somebody else", ToText(found.key), found.bytes,
+               store_->directory());
+  // From here on known, so that it can be freed; nobody is served from it.
+  service_->Put(found.key, State::kDamaged, nullptr, {0, Bytes(found.bytes)});
+  scanned.extents.push_back(report);
+  scanned.extents.back().state = State::kDamaged;
 }
 
 }  // namespace msa::namd

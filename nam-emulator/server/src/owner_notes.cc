@@ -22,7 +22,8 @@ namespace msa::namd {
 struct OwnerNotes::Record {
   std::uint64_t client = 0;
   std::uint64_t lease = 0;
-  std::uint64_t pid = 0;
+  std::uint32_t pid = 0;
+  std::uint32_t uid = 0;
   std::uint64_t start = 0;
 };
 
@@ -56,7 +57,8 @@ void OwnerNotes::Put(const ExtentKey& extent, std::uint32_t owner, const Record&
 
 void OwnerNotes::Write(const ExtentKey& extent, const Note& note) {
   Put(extent, note.owner.owner,
-      {note.owner.client.value, note.owner.lease.value, static_cast<std::uint64_t>(note.pid), note.start});
+      {note.owner.client.value, note.owner.lease.value, static_cast<std::uint32_t>(note.pid), note.owner.uid,
+       note.start});
 }
 
 void OwnerNotes::Clear(const ExtentKey& extent, std::uint32_t owner) {
@@ -72,7 +74,7 @@ std::vector<OwnerNotes::Note> OwnerNotes::Read(const ExtentKey& extent) const {
     std::memcpy(&record, text->data() + at, sizeof record);
     if (record.client == 0) continue;
     const auto number = static_cast<std::uint32_t>(at / sizeof(Record) + 1);
-    notes.push_back({{number, NamClientId(record.client), LeaseId(record.lease)},
+    notes.push_back({{number, NamClientId(record.client), LeaseId(record.lease), record.uid},
                      static_cast<pid_t>(record.pid),
                      record.start});
   }

@@ -1,6 +1,7 @@
 #include "passing_stream.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,8 +9,14 @@
 #include <utility>
 
 namespace msa::namd {
+namespace {
 
-PassingStream::PassingStream(UniqueFd fd) : plain_(MakePlainStream(std::move(fd))) {}
+constexpr useconds_t kFilesPause = 500;
+
+}  // namespace
+
+PassingStream::PassingStream(UniqueFd fd, std::function<void()> on_passed)
+    : plain_(MakePlainStream(std::move(fd))), on_passed_(std::move(on_passed)) {}
 
 void PassingStream::Pass(std::uint64_t position, UniqueFd file) {
   waiting_.push_back({position, std::move(file)});
@@ -23,7 +30,10 @@ IoResult PassingStream::Write(const char* data, std::size_t size) {
     result = plain_->Write(data, static_cast<std::size_t>(waiting_.front().position - written_));
   } else {
     result = WriteWith(data, size, waiting_.front().file.get());
-    if (result.outcome == IoOutcome::kDone) waiting_.pop_front();
+    if (result.outcome == IoOutcome::kDone) {
+      waiting_.pop_front();
+      if (on_passed_) on_passed_();
+    }
   }
   if (result.outcome == IoOutcome::kDone) written_ += result.bytes;
   return result;
@@ -50,6 +60,12 @@ IoResult PassingStream::WriteWith(const char* data, std::size_t size, int file) 
     if (n >= 0) return {IoOutcome::kDone, static_cast<std::size_t>(n)};
     if (errno == EINTR) continue;
     if (errno == EAGAIN || errno == EWOULDBLOCK) return {IoOutcome::kWantWrite, 0};
+    if (errno == ETOOMANYREFS) {
+      // This user's files on their way in sockets are as many as one may have open. They get fewer when some
+      // client reads, of which nobody is told.
+      ::usleep(kFilesPause);
+      return {IoOutcome::kWantWrite, 0};
+    }
     return {errno == EPIPE || errno == ECONNRESET ? IoOutcome::kClosed : IoOutcome::kError, 0};
   }
 }

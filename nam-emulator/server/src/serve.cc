@@ -22,11 +22,21 @@ Service::Answer AnswerOf(const M& message) {
   return answer;
 }
 
-// What the client itself holds of the segment's lock.
-nam::LockMode HeldBy(const nam::SegmentLock& lock, std::uint32_t owner) {
-  if (lock.exclusive.load() == owner) return nam::LockMode::kExclusive;
+// What the client itself holds of the segment's lock. A claim that waits for readers is no lock yet: they
+// update the same elements.
+nam::LockMode HeldBy(const nam::SegmentLock& lock, const SegmentTarget& target) {
+  const std::uint32_t owner = target.owner;
+  if (lock.exclusive.load() == owner && nam::Drained(lock, owner, target.highest_owner))
+    return nam::LockMode::kExclusive;
   const std::uint64_t bit = std::uint64_t{1} << (owner - 1) % 64;
   return (lock.shared[(owner - 1) / 64].load() & bit) != 0 ? nam::LockMode::kShared : nam::LockMode::kNone;
+}
+
+// An exclusive lock is claimed by the first try and stays so while the client repeats it, which keeps new
+// readers out; a client that gives up frees it, and the end of one that is gone does.
+bool Take(nam::SegmentLock& lock, nam::LockMode mode, const SegmentTarget& target) {
+  if (mode != nam::LockMode::kExclusive) return nam::TryLock(lock, mode, target.owner, target.highest_owner);
+  return nam::ClaimExclusive(lock, target.owner) && nam::Drained(lock, target.owner, target.highest_owner);
 }
 
 Status Perform(const nam::AtomicCall& call, std::byte* target, const wire::NamAtomic& atomic, char* result) {
@@ -67,8 +77,13 @@ Service::Answer Service::Serve(const Peer& peer, const wire::Frame& request) {
 
 void Service::Note(const Peer& peer, const Grant& grant, ExtentFile& file) {
   if (file.highest_owner().load() < grant.highest_owner) file.highest_owner().store(grant.highest_owner);
-  file.owner(grant.owner).client.store(grant.client.value);
-  notes_.Write(grant.extent, {{grant.owner, grant.client, grant.lease}, peer.pid, StartOfProcess(peer.pid)});
+  pid_t pid = peer.pid;
+  if (const auto local = local_clients_.find(grant.client);
+      pid == 0 && local != local_clients_.end() && local->second.uid == grant.uid)
+    pid = local->second.pid;
+  // Who maps the file reads it, so it is not the client's number: by that he could pass for it.
+  file.owner(grant.owner).process.store(pid > 0 ? static_cast<std::uint64_t>(pid) : nam::kRemoteProcess);
+  notes_.Write(grant.extent, {{grant.owner, grant.client, grant.lease, grant.uid}, pid, StartOfProcess(pid)});
 }
 
 Result<Service::Answer> Service::On(const Peer& peer, const wire::NamAttach& attach) {
@@ -99,6 +114,7 @@ Result<Service::Answer> Service::On(const Peer& peer, const wire::NamAttach& att
   wire::NamAttached attached;
   attached.attachment = grant->attachment;
   attached.owner = grant->owner;
+  attached.known = grant->known;
   attached.file_bytes = Bytes(file->file_bytes());
   attached.header_bytes = Bytes(file->header_bytes());
   UniqueFd passed;
@@ -164,8 +180,7 @@ Result<Service::Answer> Service::On(const Peer& peer, const wire::NamLock& lock)
   MutexLock guard(mu_);
   MSA_ASSIGN_OR_RETURN(const SegmentTarget target, book_.CheckLock(peer.caller, lock));
   nam::SegmentLock& words = files_.at(target.extent)->lock(target.slot);
-  return AnswerOf(wire::NamLocked{
-      nam::TryLock(words, static_cast<nam::LockMode>(lock.mode), target.owner, target.highest_owner)});
+  return AnswerOf(wire::NamLocked{Take(words, static_cast<nam::LockMode>(lock.mode), target)});
 }
 
 Result<Service::Answer> Service::On(const Peer& peer, const wire::NamAtomic& atomic) {
@@ -175,7 +190,7 @@ Result<Service::Answer> Service::On(const Peer& peer, const wire::NamAtomic& ato
                        book_.CheckAtomic(peer.caller, atomic, nam::ElementBytes(type)));
   ExtentFile& file = *files_.at(target.extent);
   nam::SegmentLock& words = file.lock(target.slot);
-  const nam::LockMode held = HeldBy(words, target.owner);
+  const nam::LockMode held = HeldBy(words, target);
   if (held == nam::LockMode::kNone &&
       !nam::TryLock(words, nam::LockMode::kShared, target.owner, target.highest_owner))
     return Error(Code::kDeadlineExceeded, "segment is locked by owner {}; try again", words.exclusive.load());

@@ -113,11 +113,31 @@ void Service::Revoke(const wire::NamRevoke& revoke) {
   Finish(std::move(later));
 }
 
+bool Service::ClientHello(const Peer& peer, NamClientId client) {
+  MutexLock lock(mu_);
+  const std::uint64_t connection = peer.caller.connection;
+  const auto known = local_clients_.find(client);
+  if (known != local_clients_.end() && known->second.uid != peer.caller.uid) return false;
+  // One process, one client; its newest connection is the one that tells.
+  if (!local_connections_.try_emplace(connection, client).second) return false;
+  local_clients_[client] = {connection, peer.caller.uid, peer.pid};
+  for (const auto& [extent, owner] : book_.RemoteOwners(client, peer.caller.uid))
+    notes_.Write(extent, {owner, peer.pid, StartOfProcess(peer.pid)});
+  return true;
+}
+
 void Service::ConnectionClosed(std::uint64_t connection) {
   Later later;
   {
     MutexLock lock(mu_);
     Apply(book_.ConnectionClosed(connection), later);
+    if (const auto hello = local_connections_.extract(connection); !hello.empty()) {
+      const auto client = local_clients_.find(hello.mapped());
+      if (client != local_clients_.end() && client->second.connection == connection) {
+        Apply(book_.ClientGone(client->first, client->second.uid), later);
+        local_clients_.erase(client);
+      }
+    }
   }
   Finish(std::move(later));
 }
@@ -160,6 +180,18 @@ void Service::OwnerProcessGone(const ExtentKey& key, std::uint32_t owner) {
   Finish(std::move(later));
 }
 
+void Service::TrimFiles() {
+  std::vector<std::pair<ExtentKey, std::shared_ptr<ExtentFile>>> files;
+  {
+    MutexLock lock(mu_);
+    files.assign(files_.begin(), files_.end());
+  }
+  for (const auto& [key, file] : files)
+    if (file != nullptr && file->Trim())
+      spdlog::warn("extent {} was made longer by a process that has it mapped; cut to its {} bytes",
+                   ToText(key), file->file_bytes());
+}
+
 void Service::LookForDamage() {
   Later later;
   {
@@ -187,11 +219,13 @@ void Service::Apply(Outcome outcome, Later& later) {
     const auto it = files_.find(end.extent);
     if (it == files_.end() || it->second == nullptr) continue;
     ExtentFile& file = *it->second;
+    // Its process looks there before it takes a lock, and before those that it had are free.
+    if (end.what == OwnerEnd::What::kLocks) file.owner(end.owner).process.store(nam::kRevokedProcess);
     for (std::uint32_t slot = 0; slot < file.shape().segments; ++slot)
       nam::FreeLocksOf(file.lock(slot), end.owner);
     if (end.what != OwnerEnd::What::kNumber) continue;
     // Last: as long as it is noted, a namd that is started anew knows whose locks to free.
-    file.owner(end.owner).client.store(0);
+    file.owner(end.owner).process.store(0);
     notes_.Clear(end.extent, end.owner);
   }
   for (const std::uint64_t key : outcome.keys)
@@ -200,6 +234,7 @@ void Service::Apply(Outcome outcome, Later& later) {
       later.files.push_back(std::move(it->second));
       registered_.erase(it);
     }
+  later.told.insert(later.told.end(), outcome.told.begin(), outcome.told.end());
   later.removable.insert(later.removable.end(), outcome.removable.begin(), outcome.removable.end());
 }
 
@@ -214,6 +249,7 @@ void Service::Finish(Later later) {
       if (fabric != nullptr) fabric->Unregister(key);
     later.files.clear();
   }
+  for (const Outcome::Told& told : later.told) hooks_.on_ended(told.connection, told.attachment);
   for (const auto& [key, reason] : later.damaged) hooks_.on_damaged(key, reason);
   for (const ExtentKey& key : later.removable) hooks_.on_removable(key);
 }

@@ -33,6 +33,8 @@ class Service {
   struct Hooks {
     std::function<void(const ExtentKey&)> on_removable;  // nobody maps it any more
     std::function<void(const ExtentKey&, const std::string& reason)> on_damaged;
+    // The lease of what this connection has mapped has ended.
+    std::function<void(std::uint64_t connection, std::uint64_t attachment)> on_ended;
   };
   Service(Options options, Hooks hooks);
   ~Service();
@@ -52,6 +54,9 @@ class Service {
   };
   // Answers a request of 0x08xx. Never blocks.
   Answer Serve(const Peer& peer, const wire::Frame& request) MSA_EXCLUDES(mu_);
+  // The process at this connection is that client: what it has over the fabric ends with the connection, too.
+  // False: the client is another user's.
+  bool ClientHello(const Peer& peer, NamClientId client) MSA_EXCLUDES(mu_);
   void ConnectionClosed(std::uint64_t connection) MSA_EXCLUDES(mu_);
 
   // An extent with its file; null: broken, `shape` is what is known of it.
@@ -78,6 +83,8 @@ class Service {
   };
   std::vector<Watched> RestoreOwners() MSA_EXCLUDES(mu_);
   void OwnerProcessGone(const ExtentKey& key, std::uint32_t owner) MSA_EXCLUDES(mu_);
+  // Takes back what holders of writable descriptors have added to files beyond what is charged.
+  void TrimFiles() MSA_EXCLUDES(mu_);
   // After BusGuard's descriptor was readable: reports what was damaged.
   void LookForDamage() MSA_EXCLUDES(mu_);
 
@@ -87,8 +94,14 @@ class Service {
   struct Later {  // what is done without the lock
     std::vector<std::uint64_t> keys;
     std::vector<std::shared_ptr<ExtentFile>> files;  // outlive their keys
+    std::vector<Outcome::Told> told;
     std::vector<ExtentKey> removable;
     std::vector<std::pair<ExtentKey, std::string>> damaged;
+  };
+  struct LocalClient {
+    std::uint64_t connection = 0;
+    std::uint32_t uid = 0;
+    pid_t pid = 0;
   };
   using Files = std::map<ExtentKey, std::shared_ptr<ExtentFile>>;
 
@@ -111,6 +124,8 @@ class Service {
   Book book_ MSA_GUARDED_BY(mu_);
   Files files_ MSA_GUARDED_BY(mu_);
   OwnerNotes notes_ MSA_GUARDED_BY(mu_);
+  std::map<NamClientId, LocalClient> local_clients_ MSA_GUARDED_BY(mu_);        // by ClientHello
+  std::map<std::uint64_t, NamClientId> local_connections_ MSA_GUARDED_BY(mu_);  // theirs
   nam::FabricServer* fabric_ MSA_GUARDED_BY(mu_) = nullptr;
   // Of registered keys: the memory stays until they are unregistered.
   std::map<std::uint64_t, std::shared_ptr<ExtentFile>> registered_ MSA_GUARDED_BY(mu_);

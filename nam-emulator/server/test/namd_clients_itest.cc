@@ -5,15 +5,18 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "msa/adapters/process/files.h"
 #include "msa/nam/atomics.h"
+#include "msa/namd/book.h"
 
 #include "namd_fixture.h"
 
@@ -62,6 +65,47 @@ class Child {
 
 void Say(int report, bool good) { [[maybe_unused]] const auto n = ::write(report, good ? "y" : "n", 1); }
 
+TEST_F(NamdClients, KeepsFewFilesForAClientThatDoesNotReadItsAnswers) {
+  StartWithExtent();
+  const auto descriptors = [this] {
+    const auto names = ListDirectory("/proc/" + std::to_string(namd_.pid) + "/fd");
+    return names.ok() ? names->size() : 0;
+  };
+  TestClient flood = Client();
+  const std::size_t before = descriptors();
+  const std::string blob = Blob();
+  const std::string attach =
+      wire::Pack(wire::NamAttach{.blob = blob, .client = NamClientId(1), .map = true}, 1);
+  std::size_t sent = 0;
+  constexpr std::size_t kRequests = 3000;
+  // Until namd reads no more: it answers others, and the pipe stays full.
+  std::string left;
+  for (int refused = 0; refused < 20 && sent < kRequests;) {
+    if (left.empty()) left = attach;
+    const ssize_t n = ::send(flood.socket.fd(), left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) left.erase(0, static_cast<std::size_t>(n));
+    if (left.empty()) ++sent;
+    refused = n > 0 ? 0 : refused + 1;
+    if (n > 0) continue;
+    TestClient other = Client();
+    ASSERT_TRUE(other.Attach(blob, 2).status.ok());
+  }
+  EXPECT_LT(sent, kRequests);
+  EXPECT_LT(descriptors(), before + 32);
+  // It goes on with each file that is read.
+  if (!left.empty()) ++sent;
+  for (std::size_t answered = 0; answered < sent; ++answered) {
+    if (!left.empty()) {
+      const ssize_t n = ::send(flood.socket.fd(), left.data(), left.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (n > 0) left.erase(0, static_cast<std::size_t>(n));
+    }
+    const auto frame = flood.socket.Receive(kLimit);
+    ASSERT_TRUE(frame && frame->type == wire::NamAttached::kType) << answered << " of " << sent;
+    ASSERT_FALSE(flood.socket.files.empty());
+    flood.socket.files.pop_front();
+  }
+}
+
 TEST_F(NamdClients, HandsTheFileOutAndBothSeeTheSameMemory) {
   StartWithExtent();
   TestClient client = Client();
@@ -75,7 +119,8 @@ TEST_F(NamdClients, HandsTheFileOutAndBothSeeTheSameMemory) {
   std::memcpy(mapping.view().data() + 8, &value, sizeof value);
   EXPECT_EQ(client.FetchAdd(attached.answer.attachment, 8, 2), 40);
   EXPECT_EQ(client.FetchAdd(attached.answer.attachment, 8, 0), 42);
-  EXPECT_EQ(mapping.view().owner(1).client.load(), 1u);
+  EXPECT_EQ(mapping.view().owner(1).process.load(), static_cast<std::uint64_t>(::getpid()))
+      << "and not its client number, by which others could pass for it";
   EXPECT_EQ(mapping.view().header().highest_owner.load(), 1u);
 }
 
@@ -284,14 +329,17 @@ TEST_F(NamdClients, TrustsNothingThatAClientHasWrittenIntoTheHeader) {
 
 TEST_F(NamdClients, TakesAsManyClientsAsAnExtentHasOwnersAndNoMore) {
   StartWithExtent();
-  TestClient client = Client();
   const std::string blob = Blob(NamRights::kRead | NamRights::kWrite);
-  for (std::uint64_t id = 1; id <= nam::kMaxOwners; ++id) ASSERT_EQ(client.Attach(blob, id).answer.owner, id);
-  const auto more = client.Attach(blob, 5000);
+  std::vector<TestClient> clients;
+  for (std::uint64_t id = 1; id <= nam::kMaxOwners; ++id) {
+    if (id % kMaxAttachmentsOfAConnection == 1) clients.push_back(Client());
+    ASSERT_EQ(clients.back().Attach(blob, id).answer.owner, id);
+  }
+  TestClient other = Client();
+  const auto more = other.Attach(blob, 5000);
   EXPECT_EQ(more.status.code(), Code::kResourceExhausted);
   EXPECT_THAT(more.status.message(), HasSubstr("1024"));
-  client.Close();
-  TestClient other = Client();
+  clients.front().Close();
   EXPECT_TRUE(Eventually(kLimit, [&] { return other.Attach(blob, 5000).status.ok(); }));
 }
 

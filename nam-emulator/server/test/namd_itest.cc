@@ -234,6 +234,65 @@ TEST_F(Namd, ReportsATruncatedFileAsDamagedAndLeavesForeignFilesAlone) {
   EXPECT_THAT(Log(), HasSubstr("thesis.tex"));
 }
 
+TEST_F(Namd, LooksAtItsDirectoryWhenItIsAsked) {
+  StartWithExtent();
+  const auto scan = [&] {
+    controller_->Send(wire::NamScan{77});
+    auto scanned = controller_->Await<wire::NamScanned>();
+    EXPECT_TRUE(scanned.has_value());
+    if (scanned) {
+      EXPECT_EQ(scanned->request, 77u);
+      EXPECT_EQ(scanned->failure, "");
+    }
+    return scanned.value_or(wire::NamScanned{});
+  };
+  const wire::NamScanned clean = scan();
+  EXPECT_TRUE(clean.extents.empty() && clean.foreign.empty());
+
+  std::ofstream(backing_ + "/thesis.tex") << "mine";
+  std::ofstream(FileOf(kOther, Stage::kCommitted)) << "no extent at all";
+  ASSERT_EQ(::truncate(FileOf(kExtent, Stage::kCommitted).c_str(), 1 << 20), 0);
+  const wire::NamScanned odd = scan();
+  EXPECT_THAT(odd.foreign, ElementsAre("thesis.tex"));
+  EXPECT_EQ(odd.foreign_count, 1u);
+  ASSERT_EQ(odd.extents.size(), 2u);
+  for (const wire::NamExtentReport& report : odd.extents) {
+    const bool stray = report.uuid == kOther.uuid;
+    EXPECT_EQ(report.state, stray ? State::kDamaged : State::kCommitted);
+    EXPECT_EQ(report.bytes, Bytes(stray ? 16 : 1 << 20));
+  }
+  EXPECT_TRUE(Client().Attach(Blob(), 1).status.ok()) << "one that has grown serves on";
+  // It is known from now on, and freed as any other.
+  EXPECT_EQ(scan().extents.size(), 1u);
+  const auto done = controller_->AwaitDone(controller_->Free(kOther));
+  EXPECT_TRUE(done && done->code == 0);
+  EXPECT_FALSE(Exists(FileOf(kOther, Stage::kCommitted)));
+}
+
+TEST_F(Namd, FindsAFileThatWasRemovedOrMovedOrCutWhenItIsAsked) {
+  const auto file = FileOf(kExtent, Stage::kCommitted);
+  const std::vector<std::function<int()>> wrongs = {
+      [&] { return ::unlink(file.c_str()); },
+      [&] { return ::rename(file.c_str(), (dir_ + "/away").c_str()); },
+      [&] { return ::truncate(file.c_str(), 4096); }};
+  StartWithExtent();
+  for (std::size_t i = 0; i < wrongs.size(); ++i) {
+    ASSERT_TRUE(Eventually(kLimit, [&] { return Exists(file); }));  // a commit has no answer
+    ASSERT_EQ(wrongs[i](), 0);
+    controller_->Send(wire::NamScan{i});
+    // The damage first: whoever reads the answer knows of it.
+    const auto damaged = controller_->Await<wire::NamExtentDamaged>();
+    ASSERT_TRUE(damaged.has_value()) << i;
+    EXPECT_EQ(damaged->uuid, kExtent.uuid);
+    EXPECT_TRUE(controller_->Await<wire::NamScanned>().has_value());
+    EXPECT_EQ(Client().Attach(Blob(), 1).status.code(), Code::kDataLoss);
+    if (i + 1 == wrongs.size()) break;
+    const auto done = controller_->AwaitDone(controller_->Free(kExtent));
+    ASSERT_TRUE(done.has_value()) << i;
+    ASSERT_TRUE(controller_->AllocateAndCommit(kExtent, {4096, 4096}));
+  }
+}
+
 TEST_F(Namd, EndsBeforeItServesAnotherSystem) {
   StartWithExtent();
   controller_->Hangup();

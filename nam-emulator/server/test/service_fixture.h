@@ -83,6 +83,10 @@ class ServiceWorld {
     Service::Options options{"nam0", PlainHmac, directory + "/notes", [this] { return ++random; }};
     Service::Hooks hooks;
     hooks.on_removable = [this](const ExtentKey& key) { removable.push_back(key); };
+    hooks.on_ended = [this](std::uint64_t connection, std::uint64_t attachment) {
+      const MutexLock lock(ended_mu);
+      ended.push_back({connection, attachment});
+    };
     hooks.on_damaged = [this](const ExtentKey&, const std::string& reason) { damages.push_back(reason); };
     service = std::make_unique<Service>(std::move(options), std::move(hooks));
   }
@@ -135,6 +139,8 @@ class ServiceWorld {
   std::atomic<std::uint64_t> random = 1000;
   std::vector<ExtentKey> removable;
   std::vector<std::string> damages;
+  Mutex ended_mu;                                              // leases end on any thread
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ended;  // connection, attachment
   std::unique_ptr<Service> service;
 };
 

@@ -1,5 +1,10 @@
 #include "service.h"
 
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -67,6 +72,77 @@ TEST_F(ServiceTest, TakesTheKeysOfARevokedLeaseAndOfAGoneClientBack) {
   EXPECT_EQ(world_.fabric.keys().size(), 1u);
   world_.service->Revoke({.clients = {NamClientId(9)}});
   EXPECT_THAT(world_.fabric.keys(), IsEmpty());
+}
+
+TEST_F(ServiceTest, TellsWhoMapsThatItsLeaseHasEnded) {
+  const auto mapped = world_.Attach(FromSocket(5), 1, 7);
+  ASSERT_TRUE(mapped.ok());
+  ASSERT_TRUE(world_.Attach(FromFabric(), 1, 8).ok());
+  world_.service->Revoke({.leases = {LeaseId(2)}});
+  EXPECT_THAT(world_.ended, IsEmpty());
+  world_.service->Revoke({.leases = {LeaseId(1)}});
+  EXPECT_THAT(world_.ended, ElementsAre(std::pair(std::uint64_t{5}, mapped->attachment)));
+}
+
+TEST_F(ServiceTest, EndsWhatAProcessOfThisHostHasOverTheFabricWithItsConnection) {
+  const auto lock = [&](std::uint64_t attachment) {
+    const auto frame = world_.Ask(FromFabric(), wire::NamLock{attachment, 0, 2});
+    const auto locked = wire::Decode<wire::NamLocked>(frame.payload);
+    return frame.type == wire::NamLocked::kType && locked.ok() && locked->taken;
+  };
+  ASSERT_TRUE(world_.service->ClientHello(FromSocket(3), NamClientId(7)));
+  Service::Peer stranger = FromSocket(4);
+  stranger.caller.uid = 1001;
+  EXPECT_FALSE(world_.service->ClientHello(stranger, NamClientId(7))) << "another user's";
+  const auto mine = world_.Attach(FromFabric(), 1, 7);
+  const auto other = world_.Attach(FromFabric(), 1, 8);
+  EXPECT_TRUE(lock(mine->attachment));
+  EXPECT_FALSE(lock(other->attachment));
+  world_.service->ConnectionClosed(4);
+  EXPECT_TRUE(lock(mine->attachment));
+  ASSERT_TRUE(world_.service->ClientHello(FromSocket(6), NamClientId(7))) << "it has connected again";
+  world_.service->ConnectionClosed(3);
+  EXPECT_TRUE(lock(mine->attachment));
+  world_.service->ConnectionClosed(6);
+  EXPECT_TRUE(lock(other->attachment));
+  EXPECT_FALSE(lock(mine->attachment));
+  EXPECT_EQ(world_.fabric.keys().size(), 1u);
+}
+
+TEST_F(ServiceTest, FreesLocksOfAProcessThatEndedWhileNamdWasAwayThoughItCameOverTheFabric) {
+  const pid_t child = ::fork();
+  if (child == 0) ::pause();
+  Service::Peer process = FromSocket(3);
+  process.pid = child;
+  ASSERT_TRUE(world_.Attach(FromFabric(), 1, 7).ok());
+  ASSERT_TRUE(world_.service->ClientHello(process, NamClientId(7))) << "it may come behind the attachment";
+  ASSERT_TRUE(world_.Attach(FromFabric(), 2, 8).ok());
+  auto& lock = world_.service->FileOf(kServed)->lock(0);
+  ASSERT_TRUE(nam::TryLock(lock, nam::LockMode::kExclusive, 1, 2));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  world_.TakeUp();
+  EXPECT_TRUE(nam::TryLock(lock, nam::LockMode::kExclusive, 2, 2));
+}
+
+TEST_F(ServiceTest, CutsWhatAHolderHasAddedToAFile) {
+  const auto file = world_.service->FileOf(kServed);
+  const auto size = [&] {
+    struct stat st {};
+    EXPECT_EQ(::fstat(file->fd(), &st), 0);
+    return static_cast<std::uint64_t>(st.st_size);
+  };
+  const std::uint64_t before = size();
+  file->data()[8191] = std::byte{7};
+  world_.service->TrimFiles();
+  EXPECT_EQ(size(), before);
+  ASSERT_EQ(::ftruncate(file->fd(), static_cast<off_t>(before) + (16 << 20)), 0);
+  world_.service->TrimFiles();
+  EXPECT_EQ(size(), before);
+  EXPECT_EQ(file->data()[8191], std::byte{7});
+  ASSERT_EQ(::ftruncate(file->fd(), static_cast<off_t>(before) - 4096), 0);
+  world_.service->TrimFiles();
+  EXPECT_EQ(size(), before - 4096) << "what is damaged stays so";
 }
 
 TEST_F(ServiceTest, EndsFabricAccessAtOnceWhenAnExtentIsFreed) {

@@ -93,6 +93,33 @@ TEST(SegmentLock, WhatADeadOwnerHeldOrHadBegunIsFree) {
   EXPECT_TRUE(IsFree(lock));
 }
 
+TEST(SegmentLock, AClaimGivenUpOrOfADeadOwnerLetsReadersInAgain) {
+  SegmentLock lock{};
+  ASSERT_TRUE(TryLock(lock, LockMode::kShared, 1, 3));
+  for (const bool dies : {false, true}) {
+    ASSERT_TRUE(ClaimExclusive(lock, 2));
+    EXPECT_FALSE(TryLock(lock, LockMode::kShared, 3, 3));
+    EXPECT_FALSE(ClaimExclusive(lock, 3)) << "one at a time";
+    if (dies)
+      FreeLocksOf(lock, 2);
+    else
+      Unlock(lock, LockMode::kExclusive, 2);
+    EXPECT_TRUE(TryLock(lock, LockMode::kShared, 3, 3));
+    Unlock(lock, LockMode::kShared, 3);
+  }
+}
+
+TEST(SegmentLock, AClaimantThatReadsKeepsItsSharedLockAndIsNotWaitedForByItself) {
+  SegmentLock lock{};
+  ASSERT_TRUE(TryLock(lock, LockMode::kShared, 1, 2));
+  ASSERT_TRUE(TryLock(lock, LockMode::kShared, 2, 2));
+  ASSERT_TRUE(ClaimExclusive(lock, 2));
+  EXPECT_TRUE(TryLock(lock, LockMode::kShared, 2, 2)) << "its own";
+  EXPECT_FALSE(Drained(lock, 2, 2));
+  Unlock(lock, LockMode::kShared, 1);
+  EXPECT_TRUE(Drained(lock, 2, 2));
+}
+
 // ---------------------------------------------------------------------------------- several processes
 
 struct Arena {
@@ -137,6 +164,39 @@ TEST(SegmentLock, ProcessesExcludeEachOther) {
   for (std::uint32_t i = 0; i < children.size(); ++i)
     children[i] = Spawn([&] { Visit(*arena, i + 1, 5000); });
   for (const pid_t child : children) EXPECT_TRUE(test::EndsWell(child));
+  EXPECT_EQ(arena->violations.load(), 0u);
+  EXPECT_TRUE(IsFree(arena->lock));
+}
+
+// Each reader holds the lock until the next one has it, as long as one comes: it is never free.
+void ReadInRelay(Arena& arena, std::uint32_t owner) {
+  for (bool written = false; !written && arena.passes.load() < 200'000;) {
+    if (!TryLock(arena.lock, LockMode::kShared, owner, kMaxOwners)) {
+      sched_yield();
+      continue;
+    }
+    if (arena.writer.load() != 0) ++arena.violations;
+    written = arena.plain != 0;
+    const std::uint64_t mine = ++arena.passes;
+    while (!written && arena.passes.load() == mine && arena.lock.exclusive.load() == 0) sched_yield();
+    Unlock(arena.lock, LockMode::kShared, owner);
+  }
+}
+
+TEST(SegmentLock, AWriterWhoKeepsItsClaimIsNotStarvedByReadersInRelay) {
+  const Shared<Arena> arena;
+  std::array<pid_t, 3> readers{};
+  for (std::uint32_t i = 0; i < readers.size(); ++i) readers[i] = Spawn([&] { ReadInRelay(*arena, i + 1); });
+  while (arena->passes.load() < 100) sched_yield();
+  while (!ClaimExclusive(arena->lock, 9)) sched_yield();
+  const std::uint64_t before = arena->passes.load();
+  while (!Drained(arena->lock, 9, kMaxOwners)) sched_yield();
+  arena->writer.store(9);
+  EXPECT_LE(arena->passes.load(), before + readers.size()) << "those who had it, counting themselves";
+  arena->plain = 1;
+  arena->writer.store(0);
+  Unlock(arena->lock, LockMode::kExclusive, 9);
+  for (const pid_t reader : readers) EXPECT_TRUE(test::EndsWell(reader));
   EXPECT_EQ(arena->violations.load(), 0u);
   EXPECT_TRUE(IsFree(arena->lock));
 }

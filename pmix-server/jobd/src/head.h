@@ -339,6 +339,7 @@ class Head {
   // head_store.cc
   void OnPublish(const StoreCaller& caller, StorePublish message);
   void OnLookup(StoreCaller caller, StoreLookup message);
+  bool AwaitsAcceptor(const std::vector<std::string>& keys) const;
   void OnUnpublish(const StoreCaller& caller, const StoreUnpublish& message);
   void Publish(const StoreCaller& caller, StorePublish message);
   void Apply(pmix::StoreResult result, std::optional<StoreCaller> caller);

@@ -9,6 +9,10 @@ namespace {
 // The node of processes of other jobs, for the store: none of ours.
 constexpr std::uint32_t kForeignNode = 0xffffffff;
 
+// For an acceptor at a port that Open MPI has not made, by the programs that agreed on its name: Open MPI
+// would wait for ten minutes. libmsampi refuses such a port at once, this is for programs without it.
+constexpr std::chrono::seconds kUnknownPortWait{60};
+
 pmix::DataStore::Caller CallerOf(const StoreCaller& caller, const pmix::Proc& proc) {
   return {proc, caller.foreign.value != 0 ? kForeignNode : caller.from};
 }
@@ -77,10 +81,22 @@ void Head::OnLookup(StoreCaller caller, StoreLookup message) {
       port && port->use == "connect" && caller.foreign.value == 0 && !store_.Expects(port->port);
   if (message.timeout_s > 0 && !accepts)
     lookup.deadline = outlet_.SteadyTimeNow() + std::chrono::seconds(message.timeout_s);
+  if (!port && lookup.wait && AwaitsAcceptor(lookup.keys)) {
+    const SteadyTime limit = outlet_.SteadyTimeNow() + kUnknownPortWait;
+    lookup.deadline = std::min(lookup.deadline.value_or(limit), limit);
+  }
   if (port && port->use == "accept") caller.port = port->port;
   if (!port && AskNames(caller, lookup)) return;
   lookups_[lookup.lookup] = std::move(caller);
   Apply(store_.Lookup(std::move(lookup)), std::nullopt);
+}
+
+// The key by which Open MPI's connect waits for the other side; not of a spawn, where a parent may take
+// longer.
+bool Head::AwaitsAcceptor(const std::vector<std::string>& keys) const {
+  constexpr std::string_view kUse = ":accept";
+  return keys.size() == 1 && keys[0].ends_with(kUse) &&
+         !store_.Expects(keys[0].substr(0, keys[0].size() - kUse.size()));
 }
 
 void Head::AnswerStore(const StoreCaller& caller, StoreReply reply) {

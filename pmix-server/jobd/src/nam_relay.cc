@@ -17,7 +17,10 @@ void NamRelay::OnTaskFrame(std::uint64_t client, const std::string& who, const w
     const auto hello = wire::Decode<wire::NamClientHello>(frame.payload);
     // One process, one client: a second hello changes nothing. What is malformed is said at the first
     // request.
-    if (hello.ok() && hello->client.value != 0) clients_.try_emplace(client, Client{hello->client, {}});
+    if (!hello.ok() || hello->client.value == 0) return;
+    clients_.try_emplace(client, Client{hello->client, {}});
+    // It lives, and has connected again: to tell once more that it went would end what it has taken since.
+    std::erase_if(gone_, [&](const wire::NamTaskGone& gone) { return gone.client == hello->client; });
     return;
   }
   const auto it = clients_.find(client);

@@ -114,6 +114,21 @@ TEST_F(HeadConnect, AServerWaitsForAClientWithoutALimit) {
   EXPECT_EQ(Answer(0, 2)->status, pmix::kPmixErrTimeout);
 }
 
+TEST_F(HeadConnect, AClientWaitsForANameThatIsNoPortForAMinute) {
+  BeginRunning({0, 1});
+  From(0, Lookup({kOwn, 0}, "harbour:accept"), 1);
+  From(0, Lookup({kOwn, 0}, "harbour:connect"), 2);
+  From(0, Lookup({kOwn, 0}, "quay:accept"), 3);
+  Advance(Millis(59'000));
+  EXPECT_FALSE(Answer(0, 1));
+  From(1, Publish({kOwn, 1}, "quay:accept"), 4);
+  EXPECT_EQ(Answer(0, 3)->status, pmix::kPmixSuccess) << "programs that agree on a name of their own";
+  Advance(Millis(1'001));
+  ASSERT_TRUE(Answer(0, 1));
+  EXPECT_EQ(Answer(0, 1)->status, pmix::kPmixErrTimeout);
+  EXPECT_FALSE(Answer(0, 2)) << "a server waits as it said";
+}
+
 TEST_F(HeadConnect, NothingOfAnotherJobIsServedBeforeItsNamespaceIsHosted) {
   BeginRunning({0, 1});
   FromController(wire::LinkOffer{JobId(9), Incarnation(1), 3, std::string(64, 'b')});

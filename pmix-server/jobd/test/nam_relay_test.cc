@@ -148,6 +148,19 @@ TEST_F(NamRelayLimitsTest, RequestsThatWereLostCountNoLongerThanAnAnswerTakes) {
   EXPECT_TRUE(answered_.empty());
 }
 
+TEST_F(NamRelayTest, DoesNotTellAgainThatAProcessWentWhichHasConnectedAgain) {
+  Hello(5, 77);
+  Hello(6, 78);
+  relay_.OnTaskGone(5);
+  relay_.OnTaskGone(6);
+  EXPECT_EQ(gone_.size(), 2u);
+  gone_.clear();
+  Hello(7, 77);
+  relay_.OnLinkUp();
+  ASSERT_EQ(gone_.size(), 1u);
+  EXPECT_EQ(gone_[0].client, NamClientId(78));
+}
+
 TEST_F(NamRelayLimitsTest, TellsTheNewestEndsAgainWhenTheNodeDaemonIsBack) {
   for (std::uint64_t client = 1; client <= 3; ++client) {
     Hello(client, client);

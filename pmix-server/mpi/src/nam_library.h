@@ -9,7 +9,7 @@
 #define MSA_NAM_FUNCTIONS(X)                                                                              \
   X(error_text) X(create) X(open) X(get_lease) X(attach) X(close) X(delete) X(set_lifetime) X(stat)       \
   X(segment_stat) X(direct) X(put) X(get) X(put_strided) X(get_strided) X(putv) X(getv) X(iputv) X(igetv) X(test)   \
-  X(wait) X(flush) X(type_bytes) X(accumulate) X(get_accumulate) X(compare_swap) X(try_lock) X(unlock)
+  X(wait) X(flush) X(type_bytes) X(accumulate) X(get_accumulate) X(compare_swap) X(lock_while) X(unlock)
 // clang-format on
 
 #define MSA_NAM_MEMBER(name) __typeof__(&msa_nam_##name) name;

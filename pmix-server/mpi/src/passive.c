@@ -76,16 +76,27 @@ static void Pause(const struct msa_window* window, unsigned round) {
   nanosleep(&pause, NULL);
 }
 
+struct waiting {
+  const struct msa_window* window;
+  unsigned round;
+};
+
+static int PauseAndGoOn(void* state) {
+  struct waiting* waiting = state;
+  Pause(waiting->window, waiting->round++);
+  return 1;
+}
+
+// In one call of libmsanam, so that the claim of an exclusive lock stands all the time and readers that take
+// turns do not starve a writer.
 static int Acquire(struct msa_window* window, int target, enum msa_held how, const char* call) {
   const enum msa_nam_lock_mode mode = how == kMsaExclusive ? MSA_NAM_EXCLUSIVE : MSA_NAM_SHARED;
-  for (unsigned round = 0;; ++round) {
-    const int failed = msa_nam.try_lock(window->region->handle, (uint32_t)target, mode);
-    if (failed == MSA_NAM_OK) break;
-    if (failed == MSA_NAM_ERR_ARG)  // this process holds it by another window of the same region
-      return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: %s", call, msa_nam.error_text());
-    if (failed != MSA_NAM_ERR_BUSY) return msa_window_nam_error(window, call, failed);
-    Pause(window, round);
-  }
+  struct waiting waiting = {window, 0};
+  const int failed =
+      msa_nam.lock_while(window->region->handle, (uint32_t)target, mode, &PauseAndGoOn, &waiting);
+  if (failed == MSA_NAM_ERR_ARG)  // this process holds it by another window of the same region
+    return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: %s", call, msa_nam.error_text());
+  if (failed != MSA_NAM_OK) return msa_window_nam_error(window, call, failed);
   __atomic_store_n(&window->held[target], (unsigned char)how, __ATOMIC_RELEASE);
   return MPI_SUCCESS;
 }
@@ -174,14 +185,22 @@ static int WinUnlock(int target, MPI_Win win) {
 
 static int WinLockAll(int assertion, MPI_Win win) {
   WINDOW_OR(Win_lock_all)(assertion, win);
+  static const char kCall[] = "MPI_Win_lock_all";
   int is_held = (window->epochs & (kMsaLockAll | kMsaLockAllUnchecked)) != 0;
   for (int target = 0; target < window->region->count; ++target) is_held |= window->held[target] != kMsaFree;
   if (is_held)
-    return msa_window_error(window, MPI_ERR_RMA_SYNC,
-                            "MPI_Win_lock_all: this process holds a lock of the window already");
-  // The locks themselves are taken at the first access of each target.
-  window->epochs |= assertion & MPI_MODE_NOCHECK ? kMsaLockAllUnchecked : kMsaLockAll;
-  return MPI_SUCCESS;
+    return msa_window_error(window, MPI_ERR_RMA_SYNC, "%s: this process holds a lock of the window already",
+                            kCall);
+  if (assertion & MPI_MODE_NOCHECK) {
+    window->epochs |= kMsaLockAllUnchecked;
+    return MPI_SUCCESS;
+  }
+  // The locks themselves are taken at the first access of each target; that of the process's own memory at
+  // once, which it may load and store without a call.
+  window->epochs |= kMsaLockAll;
+  const int failed = window->base != NULL ? AcquireOnce(window, window->rank, kCall) : MPI_SUCCESS;
+  if (failed != MPI_SUCCESS) window->epochs &= ~(unsigned)kMsaLockAll;
+  return failed;
 }
 
 static int WinUnlockAll(MPI_Win win) {

@@ -7,6 +7,7 @@
 
 #include "backend.h"
 #include "nam_library.h"
+#include "window_table.h"
 
 struct msa_pending;
 
@@ -54,29 +55,11 @@ struct msa_window {
   int pending_count;
 };
 
-// ---- the table (window_table.c): lookups take no lock
-
-enum { kMsaWindowSlots = 4096 };
-struct msa_window_slot {
-  _Atomic(uintptr_t) key;  // 0: never used
-  _Atomic(struct msa_window*) window;
-};
-extern struct msa_window_slot msa_window_slots[kMsaWindowSlots];
-
-static inline unsigned msa_window_hash(uintptr_t key) {
-  return (unsigned)((key * (uintptr_t)0x9e3779b97f4a7c15u) >> 52);
-}
+// ---- the windows that there are
 
 // NULL: a window of the MPI's own.
-static inline struct msa_window* msa_window_of(MPI_Win win) {
-  const uintptr_t key = (uintptr_t)win;
-  for (unsigned at = msa_window_hash(key);; at = (at + 1) % kMsaWindowSlots) {
-    const uintptr_t found = atomic_load_explicit(&msa_window_slots[at].key, memory_order_acquire);
-    if (found == key) return atomic_load_explicit(&msa_window_slots[at].window, memory_order_acquire);
-    if (found == 0) return NULL;
-  }
-}
-// 0, or -1: too many windows. The first one installs the calls of this library.
+static inline struct msa_window* msa_window_of(MPI_Win win) { return msa_window_find((uintptr_t)win); }
+// 0, or -1: out of memory. The first one installs the calls of this library (window_install.c).
 int msa_window_insert(struct msa_window* window);
 void msa_window_remove(struct msa_window* window);
 

@@ -90,8 +90,7 @@ static void Adopt(struct msa_window* window, struct msa_region* region, struct m
   if (window->held == NULL || window->taking == NULL)
     msa_verdict_set(verdict, MPI_ERR_NO_MEM, "out of memory for %d targets", region->count);
   else if (msa_window_insert(window) != 0)
-    msa_verdict_set(verdict, MPI_ERR_NO_MEM, "more than %d NAM windows at a time in this process; free some",
-                    kMsaWindowSlots - kMsaWindowSlots / 4);
+    msa_verdict_set(verdict, MPI_ERR_NO_MEM, "out of memory for one more window; free some");
   msa_device_look();
 }
 
@@ -142,7 +141,11 @@ static msa_nam_region_t Create(const struct request* requests, int count, enum m
     options.segments = segments;
     options.segment_count = (uint32_t)count;
     options.lifetime = kind == kMsaNamPersistent ? MSA_NAM_PERSISTENT : MSA_NAM_LEASE;
-    msa_verdict_nam(verdict, "MPI_Win_allocate", msa_nam.create(&options, &handle));
+    const int failed = msa_nam.create(&options, &handle);
+    if (failed == MSA_NAM_ERR_ARG && options.name != NULL)  // sizes and units are checked
+      msa_verdict_set(verdict, MPI_ERR_INFO_VALUE, "MPI_Win_allocate: msa_win_name: %s",
+                      msa_nam.error_text());
+    msa_verdict_nam(verdict, "MPI_Win_allocate", failed);
   }
   free(segments);
   return verdict->code == MPI_SUCCESS ? handle : NULL;

@@ -92,7 +92,8 @@ struct msa_region* msa_region_share(MPI_Comm comm, int root, msa_nam_region_t ha
     if (missing != NULL)
       msa_verdict_set(verdict, MPI_ERR_OTHER, "libmsanam.so cannot be loaded: %s", missing);
     else
-      msa_verdict_nam(verdict, "attach", msa_nam.attach(buffer, head.lease_bytes, &handle));
+      msa_verdict_nam(verdict, "another rank than the root",
+                      msa_nam.attach(buffer, head.lease_bytes, &handle));
     free(buffer);
   }
   if (verdict->code == MPI_SUCCESS) region = msa_region_make(handle, verdict);

@@ -1,66 +1,97 @@
+#include "window_table.h"
+
 #include <pthread.h>
+#include <stdlib.h>
 
-#include "window.h"
-
-struct msa_window_slot msa_window_slots[kMsaWindowSlots];
+struct msa_window_slot msa_window_slots[1 << kMsaFirstLevelBits];
+struct msa_window_level msa_window_first = {msa_window_slots, kMsaFirstLevelBits, 0, NULL};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static int windows, installed;
 enum { kGone = 1 };  // a key that is no window: searches go past it
 
-static void Install(void) {
-  struct msa_calls* calls = msa_backend_calls();
-  struct msa_calls wanted = *calls;
-  wanted.Win_free = &msa_win_free;
-  wanted.Win_get_group = &msa_win_get_group;
-  wanted.Win_get_info = &msa_win_get_info;
-  wanted.Win_set_info = &msa_win_set_info;
-  wanted.Win_attach = &msa_win_attach;
-  msa_install_rma(&wanted);
-  msa_install_counts(&wanted);
-  msa_install_atomics(&wanted);
-  msa_install_passive(&wanted);
-  msa_install_active(&wanted);
-  void** from = (void**)&wanted;
-  void** to = (void**)calls;
-  for (size_t i = 0; i < sizeof wanted / sizeof(void*); ++i)
-    if (to[i] != from[i]) __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
+static size_t Last(const struct msa_window_level* level) { return ((size_t)1 << level->bits) - 1; }
+static size_t Begin(const struct msa_window_level* level, uintptr_t key) {
+  return (key * (uintptr_t)0x9e3779b97f4a7c15u) >> (64 - level->bits);
 }
 
-int msa_window_insert(struct msa_window* window) {
-  const uintptr_t key = (uintptr_t)window->win;
-  pthread_mutex_lock(&mutex);
-  // A quarter stays free: searches end soon.
-  int result = windows < kMsaWindowSlots - kMsaWindowSlots / 4 ? 0 : -1;
-  for (unsigned at = msa_window_hash(key); result == 0; at = (at + 1) % kMsaWindowSlots) {
-    struct msa_window_slot* slot = &msa_window_slots[at];
-    const uintptr_t found = atomic_load(&slot->key);
-    if (found != 0 && found != kGone) continue;
-    // Slots that were once used stay so: they count until they are used again.
-    windows += found == 0;
-    atomic_store_explicit(&slot->window, window, memory_order_relaxed);
-    atomic_store_explicit(&slot->key, key, memory_order_release);
-    break;
+struct msa_window* msa_window_find_further(uintptr_t key) {
+  struct msa_window* found = NULL;
+  for (struct msa_window_level* level = &msa_window_first; found == NULL;) {
+    level = atomic_load_explicit(&level->next, memory_order_acquire);
+    if (level == NULL) break;
+    found = msa_window_find_in(level->slots, level->bits, key);
   }
-  if (result == 0 && !installed) {
-    Install();
-    installed = 1;
+  return found;
+}
+
+static struct msa_window_level* Grow(struct msa_window_level* last) {
+  struct msa_window_level* level = calloc(1, sizeof *level);
+  if (level == NULL) return NULL;
+  level->bits = last->bits + 1;
+  level->slots = calloc((size_t)1 << level->bits, sizeof *level->slots);
+  if (level->slots == NULL) {
+    free(level);
+    return NULL;
+  }
+  atomic_store_explicit(&last->next, level, memory_order_release);
+  return level;
+}
+
+int msa_window_table_insert(uintptr_t key, struct msa_window* window) {
+  struct msa_window_level* level = &msa_window_first;
+  pthread_mutex_lock(&mutex);
+  // A quarter of each stays free: searches end soon.
+  while (level != NULL && level->used > Last(level) - Last(level) / 4) {
+    struct msa_window_level* next = atomic_load(&level->next);
+    level = next != NULL ? next : Grow(level);
+  }
+  if (level != NULL) {
+    size_t at = Begin(level, key);
+    uintptr_t found;
+    while ((found = atomic_load(&level->slots[at].key)) != 0 && found != kGone) at = (at + 1) & Last(level);
+    level->used += found == 0;
+    atomic_store_explicit(&level->slots[at].window, window, memory_order_relaxed);
+    atomic_store_explicit(&level->slots[at].key, key, memory_order_release);
   }
   pthread_mutex_unlock(&mutex);
-  return result;
+  return level != NULL ? 0 : -1;
 }
 
-void msa_window_remove(struct msa_window* window) {
-  const uintptr_t key = (uintptr_t)window->win;
+// Does the search of a window from `at` on go past it? Between two free slots.
+static int IsPassed(const struct msa_window_level* level, size_t at) {
+  const size_t last = Last(level);
+  for (size_t i = (at + 1) & last;; i = (i + 1) & last) {
+    const uintptr_t key = atomic_load(&level->slots[i].key);
+    if (key == 0) return 0;
+    if (key != kGone && ((i - Begin(level, key)) & last) >= ((i - at) & last)) return 1;
+  }
+}
+
+// Slots around `at` that no search needs are free again. A lookup that is under way is of a window that
+// stays, whose search does not pass them, or of one that is not there.
+static void Clean(struct msa_window_level* level, size_t at) {
+  const size_t last = Last(level);
+  while (atomic_load(&level->slots[(at + 1) & last].key) == kGone) at = (at + 1) & last;
+  for (; atomic_load(&level->slots[at].key) == kGone; at = (at - 1) & last) {
+    if (IsPassed(level, at)) continue;
+    atomic_store(&level->slots[at].key, 0);
+    --level->used;
+  }
+}
+
+void msa_window_table_remove(uintptr_t key) {
   pthread_mutex_lock(&mutex);
-  for (unsigned at = msa_window_hash(key);; at = (at + 1) % kMsaWindowSlots) {
-    struct msa_window_slot* slot = &msa_window_slots[at];
-    const uintptr_t found = atomic_load(&slot->key);
-    if (found == 0) break;
-    if (found != key) continue;
-    atomic_store(&slot->key, kGone);
-    atomic_store(&slot->window, NULL);
-    break;
+  for (struct msa_window_level* level = &msa_window_first; level != NULL; level = atomic_load(&level->next)) {
+    for (size_t at = Begin(level, key);; at = (at + 1) & Last(level)) {
+      const uintptr_t found = atomic_load(&level->slots[at].key);
+      if (found == 0) break;
+      if (found != key) continue;
+      atomic_store(&level->slots[at].key, kGone);
+      atomic_store(&level->slots[at].window, NULL);
+      Clean(level, at);
+      pthread_mutex_unlock(&mutex);
+      return;
+    }
   }
   pthread_mutex_unlock(&mutex);
 }

@@ -5,7 +5,8 @@
 //   delete PORT               by MPI_Win_set_info and MPI_Win_free
 //   refused PORT              MPI_Comm_connect is MPI_ERR_PORT at all ranks
 //   overlap BYTES FILE        two ranks; FILE is made when the data was seen
-//   errors, too-big, taken NAME, bad-unit, locks, active, count N, mixed N, requests, ordinary, many
+//   errors, too-big, taken NAME, bad-name NAME, bad-unit, locks, active, count N, mixed N, requests,
+//   ordinary, many
 #include <msa_mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -510,6 +511,8 @@ static void Run(int argc, char** argv) {
     Refusal("too big", NULL, NULL, (MPI_Aint)1 << 50, 1, MPI_ERR_NO_MEM);
   else if (Is(command, "taken"))
     Refusal("taken", "msa_win_name", first, 64, 1, MPI_ERR_INFO_VALUE);
+  else if (Is(command, "bad-name"))
+    Refusal("bad name", "msa_win_name", first, 64, 1, MPI_ERR_INFO_VALUE);
   else if (Is(command, "bad-unit"))
     Refusal("bad unit", NULL, NULL, 64, rank == size - 1 ? 0 : 1, MPI_ERR_DISP);
   else if (Is(command, "locks"))

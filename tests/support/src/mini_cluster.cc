@@ -54,6 +54,18 @@ bool IsProgram(const ProcessEntry& process, const std::string& program) {
   return fs::path(first).filename() == program;
 }
 
+// The daemons, msactl and the libraries that they look for beside themselves.
+void CopyBinaries(const std::string& to) {
+  fs::create_directories(to + "/bin");
+  fs::create_directories(to + "/lib");
+  for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec", "msa-namd"})
+    fs::copy(BinaryPath(name), to + "/bin/" + name);
+  const fs::path libraries = fs::path(BinaryPath("msactl")).parent_path().parent_path() / "lib";
+  for (const auto& entry : fs::directory_iterator(libraries))
+    if (entry.path().filename().string().find(".so") != std::string::npos)
+      fs::copy(entry.path(), to + "/lib", fs::copy_options::copy_symlinks);
+}
+
 }  // namespace
 
 std::string BinaryPath(const std::string& name) {
@@ -90,6 +102,12 @@ MiniCluster::MiniCluster(MiniClusterOptions options)
     : options_(std::move(options)), dir_(scratch_.path() + "/d") {
   if (options_.uid != 0 && ::chown(scratch_.path().c_str(), options_.uid, options_.uid) != 0)
     ADD_FAILURE() << "chown " << scratch_.path() << " failed with errno " << errno;
+  if (!options_.all_users) return;
+  ::chmod(scratch_.path().c_str(), 0755);
+  fs::create_directory(dir_);
+  ::chmod(dir_.c_str(), 0755);
+  CopyBinaries(scratch_.path() + "/opt");
+  options_.bin = scratch_.path() + "/opt/bin";
 }
 
 Result<std::unique_ptr<MiniCluster>> MiniCluster::Start(MiniClusterOptions options) {
@@ -139,6 +157,24 @@ Command MiniCluster::Msactl(std::vector<std::string> arguments) const {
   command.uid = options_.uid;
   if (options_.uid != 0) command.env["HOME"] = scratch_.path();
   return command;
+}
+
+Command MiniCluster::MsactlAs(uid_t uid, std::vector<std::string> arguments) const {
+  Command command = Msactl(std::move(arguments));
+  const std::string home = fmt::format("{}/{}", scratch_.path(), uid);
+  if (::mkdir(home.c_str(), 0700) == 0 && ::chown(home.c_str(), uid, uid) != 0)
+    ADD_FAILURE() << "chown " << home << " failed with errno " << errno;
+  command.uid = uid;
+  command.cwd = home;
+  command.env["HOME"] = home;
+  command.unset = {"XDG_RUNTIME_DIR", "XDG_STATE_HOME"};
+  return command;
+}
+
+std::string MiniCluster::ProgramForAll(const std::string& name) const {
+  const std::string path = scratch_.path() + "/opt/" + name;
+  if (!fs::exists(path)) fs::copy(ProgramPath(name), path);
+  return path;
 }
 
 Outcome MiniCluster::Run(std::vector<std::string> arguments, Millis timeout) const {
@@ -209,7 +245,12 @@ std::vector<std::string> MiniCluster::LeftoverFiles(bool down) const {
     // A job's: its peer socket n/<node>/j<job>.<inc>; n/<node>/w<seq> is a pool daemon's, and there are none
     // when down.
     const std::string name = entry.path().filename();
-    const bool below_node = entry.path().parent_path().parent_path().filename() == "n";
+    const fs::path parent = entry.path().parent_path();
+    const bool below_node = parent.parent_path().filename() == "n";
+    // In a system of all users: n/<node>/u<uid>/j<job>.<inc>.
+    const bool below_user =
+        parent.filename().string().starts_with('u') && parent.parent_path().parent_path().filename() == "n";
+    if (below_user && name.starts_with('j')) result.push_back("peer socket " + path);
     if (below_node && (name.starts_with('j') && name != "jobd.sock")) result.push_back("peer socket " + path);
     if (below_node && down && name.starts_with('w')) result.push_back("run directory " + path);
   }

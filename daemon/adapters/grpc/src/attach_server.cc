@@ -33,7 +33,8 @@ class AttachServer::Impl : public v1::NodeService::CallbackService,
       : loop_(loop), options_(std::move(options)), handlers_(std::move(handlers)) {}
 
   Status Start() {
-    MSA_ASSIGN_OR_RETURN(server_, GrpcServer::Start(loop_, {.path = options_.path}, {this}));
+    MSA_ASSIGN_OR_RETURN(server_,
+                         GrpcServer::Start(loop_, {.path = options_.path, .mode = options_.mode}, {this}));
     return Status::Ok();
   }
 

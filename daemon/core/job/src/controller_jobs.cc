@@ -189,6 +189,8 @@ std::string Controller::Impl::AddressOn(const Node& node, const JobRecord& recor
   std::string address = node.jobd_address;
   if (const auto at = address.find("%J"); at != std::string::npos)
     address.replace(at, 2, fmt::format("{}.{}", record.id, record.incarnation));
+  if (const auto at = address.find("%U"); at != std::string::npos)
+    address.replace(at, 2, std::to_string(record.user.uid));
   return WithPortOf(std::move(address), record.id, record.incarnation);
 }
 

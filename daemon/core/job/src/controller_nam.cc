@@ -201,8 +201,11 @@ void Controller::Impl::Handle(event::FromNamd& e) {
     return Nam(nam_event::ExtentDone{e.node, std::move(*done)});
   if (auto* damaged = std::get_if<wire::NamExtentDamaged>(&e.message))
     return Nam(nam_event::ExtentDamaged{e.node, std::move(*damaged)});
+  if (auto* scanned = std::get_if<wire::NamScanned>(&e.message))
+    return Nam(nam_event::Scanned{e.node, std::move(*scanned)});
   if (const auto* gone = std::get_if<wire::NamLocalGone>(&e.message))
-    return Nam(nam_event::HolderGone{NamHolder{.node = e.node, .connection = gone->connection}});
+    return Nam(
+        nam_event::HolderGone{NamHolder{.node = e.node, .connection = gone->connection}, gone->client});
   auto& m = std::get<wire::NamFromLocal>(e.message);
   NamOrigin origin{.node = e.node, .connection = m.connection, .id = m.id};
   NamCaller caller;

@@ -59,6 +59,8 @@ Result<NamdMessage> DecodeNamdMessage(std::uint16_t type, std::string_view paylo
       return DecodeAs<NamdMessage, wire::NamFromLocal>(payload);
     case wire::NamLocalGone::kType:
       return DecodeAs<NamdMessage, wire::NamLocalGone>(payload);
+    case wire::NamScanned::kType:
+      return DecodeAs<NamdMessage, wire::NamScanned>(payload);
     default:
       return Error(Code::kInvalidArgument,
                    "message type 0x{:04x} is none that a namd sends to the controller", type);

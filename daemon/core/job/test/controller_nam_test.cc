@@ -187,6 +187,31 @@ TEST_F(ControllerNam, ANamdOfAnotherSystemIsToldToQuit) {
   EXPECT_TRUE(ToNamd<wire::NamToLocal>().empty()) << "its session is over";
 }
 
+TEST_F(ControllerNam, AProcessOutsideJobsHasItsOwnUsersRightsOnly) {
+  wire::NamCreate create;
+  create.name = "mine";
+  create.mode = 0600;
+  create.lifetime = wire::NamLifetime::kPersistent;
+  create.segments = {{Bytes(64), 1}};
+  Tell(wire::NamFromLocal{1, 1000, 1000, {}, 4711, wire::NamCreate::kType, 5, wire::Encode(create)});
+  Serve();
+  ASSERT_EQ(h.store().regions(), 1u);
+  h.Clear();
+  const std::string remove = wire::Encode(wire::NamRemove{"mine", true});
+  Tell(wire::NamFromLocal{2, 2000, 2000, {}, 4712, wire::NamRemove::kType, 6, remove});
+  ASSERT_EQ(ToNamd<wire::NamToLocal>().size(), 1u);
+  EXPECT_EQ(ToNamd<wire::NamToLocal>()[0].type, wire::NamFailed::kType);
+  EXPECT_EQ(wire::Decode<wire::NamFailed>(ToNamd<wire::NamToLocal>()[0].payload)->code,
+            static_cast<std::uint8_t>(Code::kPermissionDenied));
+  h.Clear();
+  h.On(event::FromNamd{
+      .node = "nam0",
+      .session = h.sessions["nam0"] + 1,
+      .message = wire::NamFromLocal{1, 1000, 1000, {}, 4711, wire::NamRemove::kType, 7, remove}});
+  EXPECT_TRUE(ToNamd<wire::NamToLocal>().empty()) << "a message of another session";
+  EXPECT_EQ(h.store().regions(), 1u);
+}
+
 TEST_F(ControllerNam, AMalformedRequestIsAnsweredAndNotDropped) {
   const JobId job = Run();
   const auto failed = Failed(FromTaskRaw(job, {9, NamClientId(5), "", wire::NamCreate::kType, 77, "xx"}));

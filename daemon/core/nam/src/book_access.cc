@@ -60,13 +60,17 @@ NamRights NamBook::Impl::RightsOf(const RegionRecord& record, const UserIdentity
 }
 
 NamRights NamBook::Impl::RightsOf(const Region& region, const NamCaller& caller) const {
-  NamRights rights = RightsOf(region.record, caller.user, caller.groups);
-  if (caller.holder.job.value == 0) return rights;
+  return RightsOf(region.record, caller.user, caller.groups) & BoundRights(region, caller.holder.job);
+}
+
+NamRights NamBook::Impl::BoundRights(const Region& region, JobId id) const {
+  NamRights rights = NamRights::kAll;
+  if (id.value == 0) return rights;
   // What was asked for limits the job, too, if it could not be bound when it started.
-  if (const auto job = jobs.find(caller.holder.job); job != jobs.end())
+  if (const auto job = jobs.find(id); job != jobs.end())
     for (const wire::NamRegionBinding& binding : job->second.started.regions)
       if (Find(binding.region) == &region) rights = rights & (binding.rights | NamRights::kMap);
-  const auto bound = held.find(NamHolder{caller.holder.job});
+  const auto bound = held.find(NamHolder{id});
   if (bound == held.end()) return rights;
   for (const LeaseId id : bound->second)
     if (const LeaseRecord& lease = leases.at(id); lease.region == region.record.uuid)
@@ -91,11 +95,22 @@ Status NamBook::Impl::CheckRights(const Region& region, const NamCaller& caller,
       record.mode);
 }
 
-Status NamBook::Impl::CheckOwner(const RegionRecord& record, const NamCaller& caller,
-                                 std::string_view what) const {
+Status NamBook::Impl::CheckOwner(const Region& region, const NamCaller& caller, std::string_view what) const {
+  MSA_RETURN_IF_ERROR(CheckBinding(region, caller, what));
+  const RegionRecord& record = region.record;
   if (caller.user.uid == record.owner.uid || caller.user.uid == 0) return Status::Ok();
   return Error(Code::kPermissionDenied, "region '{}': {} (uid {}) may not {} it; it belongs to {} (uid {})",
                record.name, caller.user_name, caller.user.uid, what, record.user_name, record.owner.uid);
+}
+
+// Whoever owns it: a job that may only read it must not end or change it in another way.
+Status NamBook::Impl::CheckBinding(const Region& region, const NamCaller& caller,
+                                   std::string_view what) const {
+  if (Has(BoundRights(region, caller.holder.job), NamRights::kWrite)) return Status::Ok();
+  return Error(Code::kPermissionDenied,
+               "region '{}': job {} is bound to it without write (--nam-region) and may not {} it; submit it "
+               "with more rights",
+               region.record.name, caller.holder.job, what);
 }
 
 bool NamBook::Impl::MaySee(const Region& region, const NamCaller& caller) const {
@@ -238,7 +253,7 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamSetLifetime& m) {
   if (!found.ok()) return Answer(e.tag, found.status());
   Region& region = **found;
   RegionRecord& record = region.record;
-  if (Status status = CheckOwner(record, e.caller, "change the lifetime of"); !status.ok())
+  if (Status status = CheckOwner(region, e.caller, "change the lifetime of"); !status.ok())
     return Answer(e.tag, std::move(status));
   if (m.lifetime > wire::NamLifetime::kPersistent)
     return Answer(e.tag, Error(Code::kInvalidArgument, "lifetime {}; expected 0 (lease) or 1 (persistent)",
@@ -329,7 +344,7 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamSetAccess& m) {
   auto found = Select(m.region);
   if (!found.ok()) return Answer(e.tag, found.status());
   Region& region = **found;
-  if (Status status = CheckOwner(region.record, e.caller, "change the access of"); !status.ok())
+  if (Status status = CheckOwner(region, e.caller, "change the access of"); !status.ok())
     return Answer(e.tag, std::move(status));
   auto next = WithAccess(region.record, e.caller, m);
   if (!next.ok()) return Answer(e.tag, next.status());

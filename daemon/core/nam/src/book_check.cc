@@ -5,8 +5,8 @@
 
 namespace msa {
 
-void NamBook::Impl::CheckNode(const NamCaller& caller, std::size_t index, bool repair,
-                              wire::NamCheckResult& result) {
+void NamBook::Impl::CheckNode(const Check& check, std::size_t index, wire::NamCheckResult& result) {
+  const auto& [caller, repair] = std::tie(check.caller, check.repair);
   Node& node = nodes[index];
   const std::string& name = node.spec.name;
   for (const RegionUuid& uuid : node.regions) {
@@ -53,20 +53,98 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamCheckAsk& m) {
     return Answer(e.tag,
                   Error(Code::kPermissionDenied, "{} (uid {}) may not repair; root and the operator may",
                         e.caller.user_name, e.caller.user.uid));
+  if (checks.size() >= kMaxNamChecks)
+    return Answer(e.tag, Error(Code::kResourceExhausted, "{} checks are under way, the limit; try again",
+                               checks.size()));
+  Check check{.caller = e.caller, .tag = e.tag, .repair = m.repair, .deadline = now + kNamScanTime};
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (!nodes[n].up) continue;
+    check.scans.emplace(++last_ask, n);
+    Send(n, wire::NamScan{last_ask});
+  }
+  if (check.scans.empty()) return Finish(check);
+  Wake(check.deadline);
+  checks.push_back(std::move(check));
+}
+
+void NamBook::Impl::Handle(nam_event::Scanned& e) {
+  const auto index = FindNode(e.node);
+  wire::NamScanned& scanned = e.scanned;
+  const auto check = std::find_if(checks.begin(), checks.end(), [&](const Check& c) {
+    const auto scan = c.scans.find(scanned.request);
+    return scan != c.scans.end() && index && scan->second == *index;
+  });
+  if (check == checks.end()) return;
+  Node& node = nodes[*index];
+  for (const wire::NamExtentReport& report : scanned.extents) {
+    const bool fresh = node.extents.try_emplace({report.uuid, report.generation}, report).second;
+    if (fresh || !check->caller.operator_ || report.state != wire::NamExtentState::kCommitted) continue;
+    const Region* region = Find(report.uuid);
+    check->foreign.push_back(
+        {e.node, region != nullptr ? region->record.name : ToText(report.uuid),
+         fmt::format("the file of its memory has grown to {} bytes; what is beyond its end serves nobody",
+                     report.bytes),
+         false});
+  }
+  if (check->caller.operator_) {
+    for (const std::string& name : scanned.foreign)
+      check->foreign.push_back(
+          {e.node, name, "file in the directory of its extents that is none; move it elsewhere", false});
+    if (scanned.foreign_count > scanned.foreign.size())
+      check->foreign.push_back({e.node, "",
+                                fmt::format("{} more files in the directory of its extents that are none",
+                                            scanned.foreign_count - scanned.foreign.size()),
+                                false});
+  }
+  if (!scanned.failure.empty()) Emit(nam_effect::Log{fmt::format("fsck: {}: {}", e.node, scanned.failure)});
+  ScanOver(scanned.request, scanned.failure.empty());
+}
+
+void NamBook::Impl::ScanOver(std::uint64_t request, bool is_in) {
+  const auto check =
+      std::find_if(checks.begin(), checks.end(), [&](const Check& c) { return c.scans.contains(request); });
+  if (check == checks.end()) return;
+  const auto scan = check->scans.find(request);
+  if (is_in) check->scanned.insert(scan->second);
+  check->scans.erase(scan);
+  if (!check->scans.empty()) return;
+  const Check done = std::move(*check);
+  checks.erase(check);
+  Finish(done);
+}
+
+void NamBook::Impl::EndScans(std::size_t node) {
+  std::vector<std::uint64_t> lost;
+  for (const Check& check : checks)
+    for (const auto& [request, where] : check.scans)
+      if (where == node) lost.push_back(request);
+  for (const std::uint64_t request : lost) ScanOver(request, false);
+}
+
+void NamBook::Impl::EndLateScans(const std::function<bool(Instant)>& over) {
+  std::vector<std::uint64_t> late;
+  for (const Check& check : checks)
+    if (over(check.deadline))
+      for (const auto& [request, node] : check.scans) late.push_back(request);
+  for (const std::uint64_t request : late) ScanOver(request, false);
+}
+
+void NamBook::Impl::Finish(const Check& check) {
   wire::NamCheckResult result;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    if (nodes[n].up)
-      CheckNode(e.caller, n, m.repair, result);
+    if (nodes[n].up && check.scanned.contains(n))
+      CheckNode(check, n, result);
     else
       result.away.push_back(nodes[n].spec.name);
   }
+  result.findings.insert(result.findings.end(), check.foreign.begin(), check.foreign.end());
   for (const auto& [uuid, region] : regions)
     for (const RegionExtent& extent : region.record.extents)
-      if (!FindNode(extent.node) && MaySee(region, e.caller) && !region.removing())
+      if (!FindNode(extent.node) && MaySee(region, check.caller) && !region.removing())
         result.findings.push_back({extent.node, region.record.name,
                                    "its node has no network attached memory in the topology any more",
                                    false});
-  Answer(e.tag, NamReplyBody(std::move(result)));
+  Answer(check.tag, NamReplyBody(std::move(result)));
 }
 
 // What Account() has summed up, against the sums.

@@ -4,7 +4,9 @@
 // listings), book_leases.cc (leases, holders, jobs), book_removal.cc, book_namds.cc (NAM nodes, extents),
 // book_check.cc (fsck, invariants), book_restore.cc.
 
+#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,7 +26,14 @@ inline constexpr std::uint64_t kMaxNamBytes = std::uint64_t{1} << 56;
 // Of one holder at a time, and regions of one user: each costs a row in the store.
 inline constexpr std::size_t kMaxNamLeases = 4096;
 inline constexpr std::size_t kMaxNamRegions = 16384;
+// For a namd to make an extent: a file system in memory takes 0.3 s for a GiB, and a resize copies as well.
 inline constexpr Millis kNamRequestTime{30000};
+inline constexpr Millis kNamRequestTimePerGiB{2000};
+constexpr Millis NamRequestTime(std::uint64_t bytes) {
+  return kNamRequestTime + kNamRequestTimePerGiB * static_cast<std::int64_t>(bytes >> 30);
+}
+// Of clients that go while a namd is away.
+inline constexpr std::size_t kMaxNamGone = 65536;
 // Processes ask a restarted namd again within a second; one that is stopped for longer opens its regions
 // anew.
 inline constexpr Millis kNamOrphanTime{10000};
@@ -32,6 +41,10 @@ inline constexpr Millis kNamOrphanTime{10000};
 inline constexpr Millis kNamRemovalTime{2000};
 // A namd that could not free an extent is asked again.
 inline constexpr Millis kNamFreeRetry{5000};
+// A directory of ten thousand extents is looked at in well under a second; a namd that is silent for longer
+// counts as away to fsck.
+inline constexpr Millis kNamScanTime{10000};
+inline constexpr std::size_t kMaxNamChecks = 16;  // at a time
 
 class NamBook::Impl {
  public:
@@ -45,7 +58,8 @@ class NamBook::Impl {
   // Extents that are being allocated: of a region in kReserved, or the next generation of a resized one.
   struct Pending {
     std::vector<Waiter> waiters;
-    Instant deadline;
+    Millis limit{0};
+    Instant deadline;  // when it has passed
     Generation generation;
     Layout layout;
     std::vector<std::uint64_t> charges;  // by extent
@@ -88,12 +102,24 @@ class NamBook::Impl {
     std::uint64_t by_jobs = 0;  // of `used`: of jobs that run
     std::uint64_t excused = 0;  // what it may hold: its capacity, or what it was found with
     std::optional<Instant> retry_frees;
+    std::deque<NamClientId> gone;  // while it was away: it is told when it is back
   };
 
   struct Ask {
     enum class Kind { kAllocate, kFree } kind = Kind::kAllocate;
     std::size_t node = 0;
     ExtentKey extent;
+  };
+
+  // A fsck that waits for the namds to look at their directories.
+  struct Check {
+    NamCaller caller;
+    std::uint64_t tag = 0;
+    bool repair = false;
+    Instant deadline;
+    std::map<std::uint64_t, std::size_t> scans;  // asked and not answered: request, node
+    std::set<std::size_t> scanned;               // nodes
+    std::vector<wire::NamFinding> foreign;
   };
 
   struct Job {
@@ -124,6 +150,7 @@ class NamBook::Impl {
   void Handle(nam_event::NamdLost& e);
   void Handle(nam_event::ExtentDone& e);
   void Handle(nam_event::ExtentDamaged& e);
+  void Handle(nam_event::Scanned& e);
   void Handle(nam_event::Tick& e);
 
   // -- requests; each answers its tag, or sees to it that it will be
@@ -138,6 +165,7 @@ class NamBook::Impl {
   void Do(nam_event::Request& e, wire::NamSetAccess& m);
   void Do(nam_event::Request& e, wire::NamUsageAsk& m);
   void Do(nam_event::Request& e, wire::NamCheckAsk& m);
+  void Do(nam_event::Request& e, wire::NamWithdraw& m);
 
   // -- create, resize
   Status CheckCreate(const nam_event::Request& e, const wire::NamCreate& m, std::uint64_t& bytes) const;
@@ -162,7 +190,11 @@ class NamBook::Impl {
   // Also as the job's binding limits it.
   NamRights RightsOf(const Region& region, const NamCaller& caller) const;
   Status CheckRights(const Region& region, const NamCaller& caller, NamRights needed) const;
-  Status CheckOwner(const RegionRecord& record, const NamCaller& caller, std::string_view what) const;
+  // kAll without a binding.
+  NamRights BoundRights(const Region& region, JobId job) const;
+  Status CheckBinding(const Region& region, const NamCaller& caller, std::string_view what) const;
+  // With CheckBinding.
+  Status CheckOwner(const Region& region, const NamCaller& caller, std::string_view what) const;
   // kNotFound names the selector; regions that are not made yet or are being removed are not found.
   // kUnavailable: it is being resized.
   Result<Region*> Select(const std::string& selector);
@@ -249,7 +281,12 @@ class NamBook::Impl {
   Job* FindJob(JobId id);
 
   // -- fsck
-  void CheckNode(const NamCaller& caller, std::size_t node, bool repair, wire::NamCheckResult& result);
+  void CheckNode(const Check& check, std::size_t node, wire::NamCheckResult& result);
+  // The scan of `node` is in, or will never be.
+  void ScanOver(std::uint64_t request, bool is_in);
+  void EndScans(std::size_t node);
+  void EndLateScans(const std::function<bool(Instant)>& over);
+  void Finish(const Check& check);
   Status CheckAccounts() const;
   Status CheckTables() const;
   Status CheckPhases() const;
@@ -300,6 +337,7 @@ class NamBook::Impl {
   std::map<JobId, Job> jobs;
   std::map<std::uint32_t, User> users;
   std::map<std::uint64_t, Ask> asks;
+  std::list<Check> checks;
   std::set<RegionUuid> waiting;  // regions with a pending part or removers: looked at by the clock
   std::uint64_t held_by_jobs = 0;
   std::uint64_t last_ask = 0;

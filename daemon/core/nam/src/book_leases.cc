@@ -101,7 +101,14 @@ void NamBook::Impl::EndLeases(const std::set<LeaseId>& ids, NamClientId client) 
       if (const auto node = FindNode(extent.node); node && nodes[*node].up) told[*node].leases.push_back(id);
     if (region.record.life_lease == id && region.committed()) over.insert(lease.region);
   }
-  for (std::size_t n = 0; n < nodes.size() && client.value != 0; ++n) told[n].clients.push_back(client);
+  for (std::size_t n = 0; n < nodes.size() && client.value != 0; ++n) {
+    if (nodes[n].up) {
+      told[n].clients.push_back(client);
+      continue;
+    }
+    nodes[n].gone.push_back(client);
+    if (nodes[n].gone.size() > kMaxNamGone) nodes[n].gone.pop_front();
+  }
   for (auto& [node, revoke] : told) Send(node, std::move(revoke));
   for (const RegionUuid& uuid : over) BeginRemoval(*Find(uuid));
 }
@@ -193,7 +200,7 @@ void NamBook::Impl::Handle(nam_event::HolderGone& e) {
               "the process that asked has gone");
   orphans.erase(e.holder);
   std::erase_if(heirs, [&](const auto& heir) { return heir.second == e.holder; });
-  EndLeases(LeasesOf(e.holder), e.holder.client);
+  EndLeases(LeasesOf(e.holder), e.client.value != 0 ? e.client : e.holder.client);
 }
 
 void NamBook::Impl::Handle(nam_event::JobStarted& e) {

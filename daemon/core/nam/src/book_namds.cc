@@ -58,6 +58,9 @@ void NamBook::Impl::Handle(nam_event::NamdUp& e) {
     node.extents[{report.uuid, report.generation}] = report;
   DropConnections(index, e, old_pid);
   Welcome(index);
+  // It may have restored them from before.
+  if (const auto gone = std::exchange(node.gone, {}); !gone.empty())
+    Send(index, wire::NamRevoke{.clients = {gone.begin(), gone.end()}});
   Reconcile(index);
   node.excused = std::max(node.excused, node.used);  // by extents of before
 }
@@ -180,6 +183,7 @@ void NamBook::Impl::ReconcileRegion(Region& region, std::size_t index) {
 // Answers of a session that is over do not come.
 void NamBook::Impl::ForgetAsks(std::size_t node) {
   std::erase_if(asks, [&](const auto& entry) { return entry.second.node == node; });
+  EndScans(node);
 }
 
 void NamBook::Impl::Handle(nam_event::NamdLost& e) {

@@ -10,9 +10,10 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamRemove& m) {
   auto found = Select(m.region);
   if (!found.ok()) return Answer(e.tag, found.status());
   Region& region = **found;
-  if (!e.caller.operator_)
-    if (Status status = CheckOwner(region.record, e.caller, "remove"); !status.ok())
-      return Answer(e.tag, std::move(status));
+  if (Status status = e.caller.operator_ ? CheckBinding(region, e.caller, "remove")
+                                         : CheckOwner(region, e.caller, "remove");
+      !status.ok())
+    return Answer(e.tag, std::move(status));
   std::set<LeaseId> others = region.leases;
   for (const LeaseId own : LeasesOf(e.caller.holder)) others.erase(own);
   if (!others.empty() && !m.force)

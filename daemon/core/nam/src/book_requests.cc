@@ -170,7 +170,8 @@ void NamBook::Impl::Reserve(nam_event::Request& e, wire::NamCreate& m, Layout la
   region.bytes = nam_book::SumOf(region.charges);
   Pending pending;
   pending.waiters.push_back({std::move(e.caller), e.tag});
-  pending.deadline = now + kNamRequestTime;
+  pending.limit = NamRequestTime(region.bytes);
+  pending.deadline = now + pending.limit;
   pending.generation = record.generation;
   pending.done.resize(layout.extents.size(), false);
   pending.layout = std::move(layout);
@@ -241,13 +242,14 @@ void NamBook::Impl::CommitCreate(Region& region) {
   if (first.ok() && record.job.value == 0 && record.lifetime == wire::NamLifetime::kLease)
     record.life_lease = *first;
   Put(region);
-  SendCommits(region);
   for (std::size_t i = 0; i < waiters.size(); ++i) {
     if (granted[i].ok())
       ReplyLease(waiters[i].tag, region, *granted[i]);
     else
       Answer(waiters[i].tag, granted[i].status());
   }
+  // After the answers: a namd takes a lease on what it has still as pending, and the next welcome repeats it.
+  SendCommits(region);
   if (!first.ok()) BeginRemoval(region);
 }
 
@@ -256,7 +258,7 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamResize& m) {
   if (!found.ok()) return Answer(e.tag, found.status());
   Region& region = **found;
   RegionRecord& record = region.record;
-  if (Status status = CheckOwner(record, e.caller, "resize"); !status.ok()) return Answer(e.tag, status);
+  if (Status status = CheckOwner(region, e.caller, "resize"); !status.ok()) return Answer(e.tag, status);
   if (Status status = CheckThere(region); !status.ok()) return Answer(e.tag, status);
   if (!region.leases.empty())
     return Answer(e.tag,
@@ -291,7 +293,8 @@ void NamBook::Impl::Do(nam_event::Request& e, wire::NamResize& m) {
   }
   if (!status.ok()) return Answer(e.tag, std::move(status));
   next.waiters.push_back({std::move(e.caller), e.tag});
-  next.deadline = now + kNamRequestTime;
+  next.limit = NamRequestTime(next.bytes);
+  next.deadline = now + next.limit;
   next.generation = FreshGeneration(region);
   next.done.resize(next.layout.extents.size(), false);
   Recharge(region, [&] { region.pending = std::move(next); });
@@ -350,6 +353,18 @@ void NamBook::Impl::FailPending(RegionUuid uuid, const Status& why) {
     if (const auto node = FindNode(pending.layout.extents[e].node))
       AddGhost(*node, {uuid, pending.generation}, charges[e]);
   for (const Waiter& waiter : pending.waiters) Answer(waiter.tag, why);
+}
+
+void NamBook::Impl::Do(nam_event::Request& e, wire::NamWithdraw& m) {
+  const auto it = create_tokens.find({e.caller.user.uid, m.token});
+  if (m.token.empty() || it == create_tokens.end()) return Answer(e.tag, Status::Ok());
+  Region& region = *Find(it->second);
+  // Who repeats a request may do so by another connection, so that the token is all that names him.
+  if (region.reserved())
+    FailPending(region.record.uuid, Status(Code::kCancelled, "the request was withdrawn"));
+  else if (region.committed())
+    BeginRemoval(region);
+  Answer(e.tag, Status::Ok());
 }
 
 void NamBook::Impl::DropWaiters(const std::function<bool(const NamCaller&)>& gone, const std::string& why) {

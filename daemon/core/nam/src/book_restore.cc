@@ -32,7 +32,9 @@ Status NamBook::Impl::CheckRecord(const RegionRecord& record) const {
 
 // Takes the records as they are; what no longer holds ends afterwards.
 Status NamBook::Impl::Load(StoredNam& state) {
-  last_lease = state.last_lease;
+  // A lease may have been given whose row was never written: the disk was full. Its number is not used again,
+  // since the clock has gone on; a controller gives fewer than 4096 in a millisecond.
+  last_lease = std::max(state.last_lease, LeaseId(static_cast<std::uint64_t>(ToUnixMillis(now)) << 12));
   for (RegionRecord& record : state.regions) {
     MSA_RETURN_IF_ERROR(CheckRecord(record));
     const RegionUuid uuid = record.uuid;

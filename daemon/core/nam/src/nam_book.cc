@@ -92,11 +92,12 @@ void NamBook::Impl::Handle(nam_event::Tick&) {
         silent += (silent.empty() ? "" : ", ") + region.pending->layout.extents[e].node;
     FailPending(uuid,
                 Error(Code::kUnavailable, "region '{}': namd of {} has not answered for {} s; try again",
-                      region.record.name, silent, kNamRequestTime.count() / 1000));
+                      region.record.name, silent, region.pending->limit.count() / 1000));
   }
   for (std::size_t n = 0; n < nodes.size(); ++n)
     if (nodes[n].retry_frees && look(*nodes[n].retry_frees)) AskFreesAgain(n);
   EndOrphans(look);
+  EndLateScans(look);
   if (next) Wake(*next);
 }
 

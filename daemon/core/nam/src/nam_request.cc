@@ -36,6 +36,8 @@ Result<NamRequest> DecodeNamRequest(std::uint16_t type, std::string_view payload
       return DecodeAs<wire::NamUsageAsk>(payload);
     case wire::NamCheckAsk::kType:
       return DecodeAs<wire::NamCheckAsk>(payload);
+    case wire::NamWithdraw::kType:
+      return DecodeAs<wire::NamWithdraw>(payload);
     default:
       return Error(Code::kInvalidArgument, "message type 0x{:04x} is no request for memory", type);
   }

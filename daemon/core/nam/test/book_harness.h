@@ -55,7 +55,7 @@ class Store {
 };
 
 using NamdMessage = std::variant<wire::NamdWelcome, wire::NamExtentAllocate, wire::NamExtentCommit,
-                                 wire::NamExtentFree, wire::NamRevoke>;
+                                 wire::NamExtentFree, wire::NamRevoke, wire::NamScan>;
 
 // The files of a NAM node, and the daemon that keeps them.
 struct Namd {
@@ -71,6 +71,8 @@ struct Namd {
   std::uint32_t pid = 100;
   std::deque<NamdMessage> inbox;
   Code fail_allocate = Code::kOk;
+  bool scans = true;  // it answers NamScan with what follows
+  wire::NamScanned in_directory;
   std::map<std::uint64_t, Key> frees;  // that wait for the last mapping
   std::set<LeaseId> revoked;
   std::set<NamClientId> clients_gone;
@@ -207,7 +209,10 @@ class Harness {
     const auto* listing = std::get_if<wire::NamListing>(&reply.body);
     return reply.status.ok() && listing != nullptr ? listing->regions : std::vector<wire::NamRegionInfo>();
   }
-  wire::NamUsage Usage() { return std::get<wire::NamUsage>(Ask(Root(), wire::NamUsageAsk{}).body); }
+  wire::NamUsage Usage() { return Usage(Root()); }
+  wire::NamUsage Usage(const NamCaller& caller) {
+    return std::get<wire::NamUsage>(Ask(caller, wire::NamUsageAsk{}).body);
+  }
   wire::NamCheckResult Check(bool repair) {
     return std::get<wire::NamCheckResult>(Ask(Root(), wire::NamCheckAsk{repair}).body);
   }
@@ -304,6 +309,12 @@ class Harness {
     }
     if (it != namd.extents.end()) namd.extents.erase(it);
     On(nam_event::ExtentDone{node, {m.request, 0, ""}});
+  }
+  void Serve(const std::string& node, Namd& namd, const wire::NamScan& m) {
+    if (!namd.scans) return;
+    wire::NamScanned scanned = namd.in_directory;
+    scanned.request = m.request;
+    On(nam_event::Scanned{node, std::move(scanned)});
   }
   void Serve(const std::string&, Namd& namd, const wire::NamRevoke& m) {
     namd.revoked.insert(m.leases.begin(), m.leases.end());

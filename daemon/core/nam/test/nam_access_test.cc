@@ -211,6 +211,39 @@ TEST(NamAccess, ABoundRegionStaysAndTheJobHasNoMoreRightsThanItsBinding) {
   EXPECT_TRUE(h.Try(h.Ada(), wire::NamRemove{"data", false}).ok());
 }
 
+TEST(NamAccess, AJobBoundToReadNeitherRemovesNorChangesTheRegionThoughItsUserOwnsIt) {
+  Harness h;
+  h.MustGrant(h.Ada(), Shared("data", 0600));
+  h.CloseAll(h.Ada());
+  h.StartJob(7, 0, {{"data", NamRights::kRead}});
+  NamCaller in_job = h.InJob(7);
+  wire::NamSetAccess access;
+  access.region = "data";
+  access.mode = 0666;
+  for (const bool is_operator : {false, true}) {
+    in_job.operator_ = is_operator;
+    for (const NamRequest& request :
+         {NamRequest(wire::NamRemove{"data", true}), NamRequest(wire::NamResize{"data", {Bytes(8)}}),
+          NamRequest(wire::NamSetLifetime{"data", NamLifetime::kLease}), NamRequest(access)}) {
+      const Status status = h.Try(in_job, request);
+      EXPECT_EQ(status.code(), Code::kPermissionDenied) << request.index();
+      EXPECT_THAT(status.message(), AllOf(HasSubstr("job 7"), HasSubstr("--nam-region")));
+    }
+  }
+  EXPECT_EQ(h.List(h.Ada(), "data").at(0).mode, 0600u);
+  h.EndJob(7);
+  h.StartJob(8, 0, {{"data", kReadWrite}});
+  EXPECT_TRUE(h.Try(h.InJob(8), access).ok());
+  EXPECT_TRUE(h.Try(h.InJob(8), wire::NamRemove{"data", true}).ok());
+}
+
+TEST(NamAccess, AnOwnerSeesARegionThatHeHasNoRightsTo) {
+  Harness h;
+  h.MustGrant(h.Ada(), Shared("shut", 0));
+  EXPECT_EQ(h.List(h.Ada()).size(), 1u) << "or he could not find what he may open again";
+  EXPECT_TRUE(h.List(h.Bob()).empty());
+}
+
 TEST(NamAccess, ABindingIsJudgedAsAnOpenIs) {
   Harness h;
   h.MustGrant(h.Ada(), Shared("data", 0640));

@@ -1,4 +1,4 @@
-// Making, resizing and removing regions, and what their memory is charged to.
+// Making and removing regions, and what their memory is charged to.
 #include <gmock/gmock.h>
 
 #include "book_harness.h"
@@ -97,6 +97,56 @@ TEST(NamBook, ANamdThatIsSilentFailsTheRequestAfterThirtySeconds) {
   EXPECT_THAT(h.replies[tag].status.message(), AllOf(HasSubstr("nam0"), HasSubstr("30 s")));
   h.Pump();
   EXPECT_EQ(h.Extents(), 0u);
+}
+
+TEST(NamBook, ANamdHasMoreTimeForMoreMemory) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  Harness h({{"nam0", Bytes(1000 * kGiB)}});
+  h.auto_pump = false;
+  const std::uint64_t tag = h.Send(h.Ada(), h.Create("vast", {100 * kGiB}));
+  h.Sleep(Millis(229'999));
+  EXPECT_TRUE(h.open.contains(tag));
+  h.Sleep(Millis(1));
+  EXPECT_EQ(h.replies[tag].status.code(), Code::kUnavailable);
+  EXPECT_THAT(h.replies[tag].status.message(), HasSubstr("230 s"));
+  h.Pump();
+  EXPECT_EQ(h.Extents(), 0u);
+}
+
+TEST(NamBook, ACreateThatIsWithdrawnLeavesNothing) {
+  Harness h;
+  h.auto_pump = false;
+  const std::uint64_t early = h.Send(h.Ada(), h.Create("early", {64}));
+  EXPECT_TRUE(h.Try(h.Bob(), wire::NamWithdraw{"token of early"}).ok())
+      << "of another user's it says nothing";
+  EXPECT_TRUE(h.open.contains(early));
+  EXPECT_TRUE(h.Try(h.Ada(), wire::NamWithdraw{"token of early"}).ok());
+  EXPECT_EQ(h.replies[early].status.code(), Code::kCancelled);
+  h.Pump();
+  h.auto_pump = true;
+  h.MustGrant(h.Ada(), h.Create("late", {64}));
+  EXPECT_TRUE(h.Try(h.Ada(), wire::NamWithdraw{"token of late"}).ok());
+  EXPECT_TRUE(h.Try(h.Ada(), wire::NamWithdraw{"token of late"}).ok()) << "again";
+  EXPECT_TRUE(h.Try(h.Ada(), wire::NamWithdraw{""}).ok());
+  EXPECT_TRUE(h.List(h.Ada()).empty());
+  EXPECT_EQ(h.Extents(), 0u);
+  EXPECT_TRUE(h.store.leases.empty());
+}
+
+TEST(NamBook, NamdsAreToldOfAClientThatIsGoneAlsoThoseThatWereAway) {
+  Harness h({{"nam0", Bytes(1000)}, {"nam1", Bytes(1000)}});
+  h.Lose("nam1");
+  h.On(nam_event::HolderGone{h.Ada().holder, NamClientId(77)});
+  h.On(nam_event::HolderGone{h.InJob(1, 78).holder});
+  h.Pump();
+  EXPECT_EQ(h.namds["nam0"].clients_gone, (std::set{NamClientId(77), NamClientId(78)}));
+  EXPECT_TRUE(h.namds["nam1"].clients_gone.empty());
+  h.Up("nam1");
+  EXPECT_EQ(h.namds["nam1"].clients_gone, (std::set{NamClientId(77), NamClientId(78)}));
+  h.namds["nam1"].clients_gone.clear();
+  h.Lose("nam1");
+  h.Up("nam1");
+  EXPECT_TRUE(h.namds["nam1"].clients_gone.empty()) << "told once";
 }
 
 TEST(NamBook, ALostNamdFailsWhatIsBeingMadeOnItAndFreesTheRest) {
@@ -244,6 +294,33 @@ TEST(NamBook, ALargerAllotmentIsGivenOfWhatIsFreeAndRefusedWithNumbers) {
   h.MustGrant(h.InJob(7), h.Create("b", {500}, NamLifetime::kLease));
 }
 
+TEST(NamBook, AnAllotmentMayTakeTheLastByteThatIsFree) {
+  Harness h({{"nam0", Bytes(1000)}});
+  h.StartJob(7, 200);
+  h.MustGrant(h.Ada(), h.Create("a", {300}));
+  h.On(nam_event::AllotmentAsk{JobId(7), 1, Bytes(501)});
+  EXPECT_THAT(h.allotments.at(0).reason, HasSubstr("500 bytes are free"));
+  h.On(nam_event::AllotmentAsk{JobId(7), 2, Bytes(500)});
+  EXPECT_EQ(h.allotments.at(1).reason, "");
+  EXPECT_EQ(h.allotments.at(1).allotment, Bytes(700));
+}
+
+TEST(NamBook, AUserIsToldOfHisOwnUseAndTheOperatorOfEverybodys) {
+  Harness h({{"nam0", Bytes(2000)}});
+  h.MustGrant(h.Ada(), h.Create("a", {300}));
+  h.MustGrant(h.Bob(), h.Create("b", {400}));
+  h.StartJob(7, 200);  // ada's
+  const wire::NamUsage bob = h.Usage(h.Bob());
+  ASSERT_EQ(bob.users.size(), 1u);
+  EXPECT_EQ(bob.users[0].used, Bytes(400));
+  EXPECT_TRUE(bob.jobs.empty());
+  EXPECT_EQ(h.Usage(h.Ada()).jobs.size(), 1u);
+  EXPECT_EQ(h.Usage().users.size(), 2u);
+  const wire::NamUsage eve = h.Usage(h.Caller(1005, "eve"));
+  ASSERT_EQ(eve.users.size(), 1u) << "who has nothing sees that";
+  EXPECT_EQ(eve.users[0].used, Bytes(0));
+}
+
 TEST(NamBook, PackTakesAsFewNodesAsHoldItAndTheSmallestThatHoldsAll) {
   Harness h({{"nam0", Bytes(1000)}, {"nam1", Bytes(400)}, {"nam2", Bytes(600)}});
   EXPECT_EQ(h.MustGrant(h.Ada(), h.Create("a", {200, 200})).lease.extents[0].node, "nam1");
@@ -349,88 +426,6 @@ TEST(NamBook, AnExtentThatCouldNotBeFreedIsAskedForAgain) {
                              {ask.request, static_cast<std::uint8_t>(Code::kInternal), "unlink: EIO"}});
   EXPECT_EQ(h.Extents(), 1u);
   h.Sleep(Millis(5000));
-  h.Pump();
-  EXPECT_EQ(h.Extents(), 0u);
-  EXPECT_TRUE(h.store.regions.empty());
-}
-
-TEST(NamBook, AResizeKeepsWhatBothSizesHaveAndFreesTheOldLayout) {
-  Harness h({{"nam0", Bytes(1200)}, {"nam1", Bytes(1200)}}, {.user_quota = Bytes(1000)});
-  const auto made = h.MustGrant(h.Ada(), h.Create("a", {300, 200}));
-  EXPECT_EQ(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400), Bytes(100)}}).code(), Code::kFailedPrecondition);
-  h.CloseAll(h.Ada());
-  EXPECT_EQ(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(1)}}).code(), Code::kInvalidArgument);
-  EXPECT_EQ(h.Try(h.Bob(), wire::NamResize{"a", {Bytes(1), Bytes(1)}}).code(), Code::kPermissionDenied);
-  EXPECT_EQ(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(801), Bytes(200)}}).code(), Code::kResourceExhausted);
-  ASSERT_TRUE(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400), Bytes(200)}}).ok());
-  const auto opened = h.MustGrant(h.Ada(), wire::NamOpen{"", "a"});
-  EXPECT_EQ(opened.lease.generation, Generation(2));
-  EXPECT_EQ(opened.lease.uuid, made.lease.uuid) << "its port name stays";
-  EXPECT_EQ(opened.granted.region.bytes, Bytes(600));
-  EXPECT_EQ(opened.lease.segments[1].offset, 448u);
-  EXPECT_EQ(h.Extents(), 1u);
-  EXPECT_EQ(h.Usage().nodes[0].used.value + h.Usage().nodes[1].used.value, 600u);
-}
-
-TEST(NamBook, AResizeThatFailsLeavesTheRegionAsItWas) {
-  Harness h;
-  h.MustGrant(h.Ada(), h.Create("a", {300}));
-  h.CloseAll(h.Ada());
-  h.namds["nam0"].fail_allocate = Code::kResourceExhausted;
-  EXPECT_EQ(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400)}}).code(), Code::kResourceExhausted);
-  const auto opened = h.MustGrant(h.Ada(), wire::NamOpen{"", "a"});
-  EXPECT_EQ(opened.lease.generation, Generation(1));
-  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(300));
-}
-
-TEST(NamBook, AnOldLayoutIsFreedThoughTheControllerDiedRightAfterTheResize) {
-  Harness h;
-  h.MustGrant(h.Ada(), h.Create("a", {300}));
-  h.CloseAll(h.Ada());
-  h.auto_pump = false;
-  h.Send(h.Ada(), wire::NamResize{"a", {Bytes(400)}});
-  h.Step("nam0");
-  EXPECT_EQ(h.Extents(), 2u);
-  h.Restart();
-  h.auto_pump = true;
-  h.Up("nam0");
-  EXPECT_EQ(h.Extents(), 1u);
-  EXPECT_EQ(h.MustGrant(h.Ada(), wire::NamOpen{"", "a"}).lease.generation, Generation(2));
-  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(400));
-}
-
-// The old layout is still mapped by somebody, or its namd cannot free it, when the region is removed.
-TEST(NamBook, AnOldLayoutOfARemovedRegionIsFreedThoughTheControllerWasRestarted) {
-  Harness h;
-  h.MustGrant(h.Ada(), h.Create("a", {300}));
-  h.CloseAll(h.Ada());
-  h.namds["nam0"].extents.begin()->second.mapped = true;
-  ASSERT_TRUE(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400)}}).ok());
-  EXPECT_EQ(h.Extents(), 2u);
-  h.Send(h.Ada(), wire::NamRemove{"a", false});
-  EXPECT_EQ(h.Extents(), 1u);
-  EXPECT_EQ(h.store.regions.size(), 1u) << "without its record nobody knows the extent that is left";
-  h.Restart();
-  for (auto& [key, extent] : h.namds["nam0"].extents) extent.mapped = false;
-  h.Up("nam0");
-  EXPECT_EQ(h.Extents(), 0u);
-  EXPECT_TRUE(h.store.regions.empty());
-  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(0));
-}
-
-TEST(NamBook, AnOldLayoutOfARegionThatIsBeingRemovedIsFreedAfterARestart) {
-  Harness h;
-  h.MustGrant(h.Ada(), h.Create("a", {300}));
-  h.CloseAll(h.Ada());
-  for (auto& [key, extent] : h.namds["nam0"].extents) extent.mapped = true;
-  ASSERT_TRUE(h.Try(h.Ada(), wire::NamResize{"a", {Bytes(400)}}).ok());
-  for (auto& [key, extent] : h.namds["nam0"].extents) extent.mapped = true;
-  h.Send(h.Ada(), wire::NamRemove{"a", false});
-  EXPECT_EQ(h.Extents(), 2u);
-  h.Restart();
-  h.Up("nam0");
-  EXPECT_EQ(h.Usage().nodes[0].used, Bytes(700));
-  h.Unmap("nam0");
   h.Pump();
   EXPECT_EQ(h.Extents(), 0u);
   EXPECT_TRUE(h.store.regions.empty());

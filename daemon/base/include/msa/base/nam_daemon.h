@@ -86,15 +86,31 @@ struct NamFromLocal {
     a(connection, uid, gid, groups, pid, type, id, payload);
   }
 };
-// It closed its connection: its leases end.
+// It closed its connection: its leases end, and the attachments of its client at every namd.
 struct NamLocalGone {
   static constexpr std::uint16_t kType = 0x0905;
   std::uint64_t connection = 0;
+  NamClientId client;  // of its NamClientHello; 0: none came
   template <class A>
   void Fields(A& a) {
-    a(connection);
+    a(connection, client);
   }
 };
+
+// Answer to NamScan. A NamExtentDamaged for each extent whose file is gone or cut off came before.
+struct NamScanned {
+  static constexpr std::uint16_t kType = 0x0906;
+  std::uint64_t request = 0;
+  std::string failure;                   // why the directory could not be read; "": it was
+  std::vector<NamExtentReport> extents;  // files that this daemon did not know; committed: that have grown
+  std::vector<std::string> foreign;      // names of files that are no extents, the first kMaxForeign
+  std::uint64_t foreign_count = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(request, failure, extents, foreign, foreign_count);
+  }
+};
+inline constexpr std::size_t kMaxForeign = 64;
 
 // ------------------------------------------------------------------------------------ 0x09xx controller ->
 // namd
@@ -175,6 +191,16 @@ struct NamRevoke {
   template <class A>
   void Fields(A& a) {
     a(leases, clients);
+  }
+};
+
+// Look what the directory really holds, for fsck.
+struct NamScan {
+  static constexpr std::uint16_t kType = 0x0928;
+  std::uint64_t request = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(request);
   }
 };
 

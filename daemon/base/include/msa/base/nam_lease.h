@@ -100,10 +100,22 @@ struct NamAttached {
   std::string fabric_address;
   std::uint64_t fabric_key = 0;
   std::uint64_t fabric_base = 0;  // to be added to an offset in the data (FI_MR_VIRT_ADDR), else 0
+  bool known = false;             // the client had its owner number before, and with it the locks it holds
   template <class A>
   void Fields(A& a) {
     a(attachment, owner, mapped, file_bytes, header_bytes, fabric_provider, fabric_address, fabric_key,
-      fabric_base);
+      fabric_base, known);
+  }
+};
+
+// From namd over the Unix socket, with frame id 0: the lease of this attachment has ended, and what is mapped
+// may not be used any more. Not answered.
+struct NamEnded {
+  static constexpr std::uint16_t kType = 0x0804;
+  std::uint64_t attachment = 0;
+  template <class A>
+  void Fields(A& a) {
+    a(attachment);
   }
 };
 

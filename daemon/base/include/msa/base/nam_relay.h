@@ -14,7 +14,7 @@ namespace msa::wire {
 // are.
 
 // Before the first of them: which NAM client the process is. Its leases and locks are freed when this
-// connection closes. Not answered.
+// connection closes. Not answered. Outside jobs likewise to the namd to which 0x07xx goes.
 struct NamClientHello {
   static constexpr std::uint16_t kType = 0x0610;
   NamClientId client;

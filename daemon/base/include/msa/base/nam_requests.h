@@ -46,6 +46,17 @@ struct NamOpen {
   }
 };
 
+// Of a NamCreate with this token that the same process does not wait for any longer: what it makes, or has
+// made, goes again. Idempotent.
+struct NamWithdraw {
+  static constexpr std::uint16_t kType = 0x070c;
+  std::string token;
+  template <class A>
+  void Fields(A& a) {
+    a(token);
+  }
+};
+
 // The lease ends. Idempotent.
 struct NamClose {
   static constexpr std::uint16_t kType = 0x0703;

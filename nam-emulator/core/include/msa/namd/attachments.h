@@ -46,8 +46,13 @@ struct OwnerEnd {
 
 // What is to be done in the world after a change, in this order.
 struct Outcome {
+  struct Told {
+    std::uint64_t connection = 0;
+    std::uint64_t attachment = 0;
+  };
   std::vector<OwnerEnd> owners;
   std::vector<std::uint64_t> keys;   // of the fabric: to be unregistered
+  std::vector<Told> told;            // that still map, though their lease has ended
   std::vector<ExtentKey> removable;  // being freed, and no attachment is left
   void Add(Outcome other);
 };
@@ -58,11 +63,13 @@ struct Grant {
   ExtentKey extent;
   NamClientId client;
   LeaseId lease;
+  std::uint32_t uid = 0;  // of the lease
   std::uint32_t owner = 0;
   std::uint32_t highest_owner = 0;
   NamRights rights = NamRights::kNone;
   bool map = false;     // hand the file out
   bool fabric = false;  // register a key
+  bool known = false;   // the client had its owner number before
   Outcome replaced;     // an older attachment of the same client, lost on its way
 };
 
@@ -81,6 +88,7 @@ struct RestoredOwner {
   std::uint32_t owner = 0;
   NamClientId client;
   LeaseId lease;
+  std::uint32_t uid = 0;
 };
 
 }  // namespace msa::namd

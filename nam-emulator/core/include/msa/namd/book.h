@@ -21,6 +21,9 @@
 
 namespace msa::namd {
 
+// libmsanam has one of each connection.
+inline constexpr std::size_t kMaxAttachmentsOfAConnection = 64;
+
 // What a welcome asks of a namd, by comparison with what it has.
 struct Reconciliation {
   std::vector<ExtentKey> free;                  // pending ones that nobody expects
@@ -68,6 +71,11 @@ class Book {
   // kFailedPrecondition: not the caller's, or unknown.
   Result<Outcome> Detach(const Caller& caller, std::uint64_t attachment);
   Outcome ConnectionClosed(std::uint64_t connection);
+  // A process of this user has ended: what the client has over the fabric goes, and what a namd before this
+  // one has noted of it.
+  Outcome ClientGone(NamClientId client, std::uint32_t uid);
+  // What a client of this user has over the fabric.
+  std::vector<std::pair<ExtentKey, RestoredOwner>> RemoteOwners(NamClientId client, std::uint32_t uid) const;
 
   // Owners of before a restart keep their numbers until they attach again, their lease ends, or
   // OwnerProcessGone. kInvalidArgument: a number that is out of range or taken.
@@ -90,6 +98,7 @@ class Book {
  private:
   struct Owner {
     std::uint32_t number = 0;
+    std::uint32_t uid = 0;          // of its leases: nobody else is the same owner, whatever client he names
     std::uint32_t attachments = 0;  // those that have ended but still map included
     std::uint32_t ended = 0;
   };
@@ -120,8 +129,13 @@ class Book {
 
   Result<std::shared_ptr<const SegmentTable>> SegmentsOf(const Extent& extent, const wire::NamLease& lease,
                                                          std::uint32_t extent_index) const;
+  // What the connection has already.
+  std::optional<Grant> AttachAgain(const Caller& caller, const wire::NamAttach& attach, const ExtentKey& key,
+                                   LeaseId lease, bool map);
+  // kResourceExhausted: the connection may not have another attachment.
+  Status CheckMore(std::uint64_t connection) const;
   Result<ExtentKey> FindExtent(const wire::NamLease& lease) const;
-  Result<std::uint32_t> TakeOwner(Extent& extent, NamClientId client);
+  Result<std::uint32_t> TakeOwner(Extent& extent, NamClientId client, std::uint32_t uid);
   Result<const Attachment*> Find(const Caller& caller, std::uint64_t attachment) const;
   Grant GrantOf(std::uint64_t id, const Attachment& attachment, const wire::NamAttach& attach) const;
   void Insert(std::uint64_t id, Attachment attachment);

@@ -25,7 +25,8 @@ struct FabricPiece {
   std::uint64_t bytes = 0;
 };
 
-// A transfer that was started. Dropping it before it is done waits for it.
+// A transfer that was started. Dropping it before it is done waits for it; after a Wait in vain it ends it,
+// and its connection with it. Either way local memory is not touched any more.
 class FabricTransfer {
  public:
   virtual ~FabricTransfer() = default;

@@ -54,10 +54,13 @@ struct alignas(64) SegmentLock {
 };
 static_assert(sizeof(SegmentLock) == 192);
 
-// Who holds an owner number: written by namd alone.
+// Who holds an owner number, for people: written by namd alone, and everybody who maps the file reads it.
 struct OwnerSlot {
-  std::atomic<std::uint64_t> client;  // NamClientId, 0: free
+  std::atomic<std::uint64_t> process;  // its pid, or one of these; 0: free
 };
+inline constexpr std::uint64_t kRemoteProcess = ~std::uint64_t{0};
+// All its leases have ended, though it still maps the file: it has no rights and holds no locks any more.
+inline constexpr std::uint64_t kRevokedProcess = ~std::uint64_t{1};
 
 constexpr std::uint64_t RoundUp(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 

@@ -14,14 +14,16 @@ namespace msa::nam {
 enum class LockMode : std::uint8_t { kNone = 0, kShared = 1, kExclusive = 2 };
 
 // Takes it if nobody is in the way. An owner takes one lock of a segment at a time; kNone frees what it
-// holds, and does no harm if it holds nothing. False: another owner is in the way; nothing is left behind,
-// but an exclusive claim keeps new shared ones out while it is repeated (see ClaimExclusive). Asking for what
+// holds, and does no harm if it holds nothing. False: another owner is in the way; nothing is left behind;
+// who repeats it for an exclusive lock uses ClaimExclusive, or readers in relay starve him. Asking for what
 // it has already is true. highest_owner: the extent header's limits what is looked at, if nobody can attach
 // between its reading and the call; else kMaxOwners, or claim first and read it then.
 bool TryLock(SegmentLock& lock, LockMode mode, std::uint32_t owner, std::uint32_t highest_owner) noexcept;
 
 // Exclusive in two steps, so that a stream of readers does not starve a writer: true once the claim stands
-// (no new shared lock is given), then Drained() until the readers have gone. Unlock gives a claim up.
+// (no new shared lock is given), then Drained() until the readers have gone. Both may be repeated. Unlock
+// gives a claim up. Nobody waits for anything while he has a claim but for those who hold the lock: claims of
+// several segments cannot wait for each other.
 bool ClaimExclusive(SegmentLock& lock, std::uint32_t owner) noexcept;
 bool Drained(const SegmentLock& lock, std::uint32_t owner, std::uint32_t highest_owner) noexcept;
 

@@ -42,6 +42,9 @@ struct MiniClusterOptions {
   std::map<std::string, std::string> env = {};  // environment of `cluster up`, and so of all daemons
   uid_t uid = 0;                                // other than 0: run everything as this user (root only)
   std::string bin = {};                         // directory of the binaries; empty: this build's
+  // Every user may use it (root only): its directory has mode 0755, and the binaries are copied to where all
+  // users reach them.
+  bool all_users = false;
   std::map<int, unsigned long> up_limits = {};  // RLIMIT_x: soft and hard limit of all daemons
 };
 
@@ -64,6 +67,11 @@ class MiniCluster {
 
   // "msactl ARGUMENTS" with MSA_DIR set to this system.
   Command Msactl(std::vector<std::string> arguments) const;
+  // The same as this user, who needs no account, in a directory of his own: scratch()/<uid>. Of a system for
+  // all users.
+  Command MsactlAs(uid_t uid, std::vector<std::string> arguments) const;
+  // A copy of a program of tests/support/programs that all users may run. Of a system for all users.
+  std::string ProgramForAll(const std::string& name) const;
   Outcome Run(std::vector<std::string> arguments, Millis timeout = Millis(60'000)) const;
   // `-f json` of a listing, parsed; null if it failed.
   Json Query(std::vector<std::string> arguments) const;

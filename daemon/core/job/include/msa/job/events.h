@@ -36,8 +36,8 @@ struct NodeFacts {
 };
 
 // A message of a namd, decoded; NamdHello is event::NamdUp.
-using NamdMessage =
-    std::variant<wire::NamExtentDone, wire::NamExtentDamaged, wire::NamFromLocal, wire::NamLocalGone>;
+using NamdMessage = std::variant<wire::NamExtentDone, wire::NamExtentDamaged, wire::NamFromLocal,
+                                 wire::NamLocalGone, wire::NamScanned>;
 // kInvalidArgument: a type that no namd sends, or a malformed payload.
 Result<NamdMessage> DecodeNamdMessage(std::uint16_t type, std::string_view payload);
 
@@ -69,7 +69,8 @@ struct NodeRegistered {
   NodeFacts facts;
   std::string daemon_version;
   std::string attach_address;
-  std::string jobd_address;  // %J stands for "<job>.<incarnation>", %PFIRST-LAST for a port of that range
+  // %J stands for "<job>.<incarnation>", %U for the uid, %PFIRST-LAST for a port of that range
+  std::string jobd_address;
   std::vector<JobdInfo> jobds;
   std::uint32_t uid = 0;  // of the node daemon: 0 can start tasks for every user, another for itself alone
   std::string user_name;  // its name

@@ -47,7 +47,7 @@ struct NamCaller {
 
 using NamRequest = std::variant<wire::NamCreate, wire::NamOpen, wire::NamClose, wire::NamRefresh,
                                 wire::NamRemove, wire::NamSetLifetime, wire::NamList, wire::NamResize,
-                                wire::NamSetAccess, wire::NamUsageAsk, wire::NamCheckAsk>;
+                                wire::NamSetAccess, wire::NamUsageAsk, wire::NamCheckAsk, wire::NamWithdraw>;
 // kInvalidArgument: a type that no process sends, or a malformed payload.
 Result<NamRequest> DecodeNamRequest(std::uint16_t type, std::string_view payload);
 
@@ -69,9 +69,11 @@ struct Request {
   RegionUuid random;  // fresh
   std::uint64_t tag = 0;
 };
-// Its leases end, its regions of NamLifetime::kLease without a job too. `clients`: told to the namds.
+// Its leases end, its regions of NamLifetime::kLease without a job too. The namds are told of its client, a
+// namd that is away when it is back.
 struct HolderGone {
   NamHolder holder;
+  NamClientId client = {};  // of a holder outside jobs
 };
 struct JobStarted {
   JobId job;
@@ -108,6 +110,10 @@ struct ExtentDamaged {
   std::string node;
   wire::NamExtentDamaged damaged;
 };
+struct Scanned {
+  std::string node;
+  wire::NamScanned scanned;
+};
 struct Tick {};
 
 }  // namespace nam_event
@@ -115,7 +121,7 @@ struct Tick {};
 using NamEvent =
     std::variant<nam_event::Request, nam_event::HolderGone, nam_event::JobStarted, nam_event::JobEnded,
                  nam_event::AllotmentAsk, nam_event::NamdUp, nam_event::NamdLost, nam_event::ExtentDone,
-                 nam_event::ExtentDamaged, nam_event::Tick>;
+                 nam_event::ExtentDamaged, nam_event::Scanned, nam_event::Tick>;
 
 namespace nam_effect {
 
@@ -136,7 +142,7 @@ struct DeleteLease {
 struct SendToNamd {
   std::string node;
   std::variant<wire::NamdWelcome, wire::NamExtentAllocate, wire::NamExtentCommit, wire::NamExtentFree,
-               wire::NamRevoke>
+               wire::NamRevoke, wire::NamScan>
       message;
 };
 // Its extents belong to another system, or it is no NAM node: end its session with this.

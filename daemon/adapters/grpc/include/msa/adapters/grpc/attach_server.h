@@ -25,7 +25,8 @@ class AttachServer {
   static constexpr std::size_t kLowWater = std::size_t{256} << 10;
 
   struct Options {
-    std::string path;                // of the socket, mode 0600; a stale one is replaced
+    std::string path;                // of the socket; a stale one is replaced
+    std::uint32_t mode = 0600;       // 0666: other users may call
     std::size_t max_sessions = 256;  // more are refused with RESOURCE_EXHAUSTED
   };
 
