@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "msa/adapters/process/files.h"
+#include "msa/adapters/process/free_space.h"
 #include "msa/adapters/process/lock_file.h"
 #include "msa/base/unique_fd.h"
 #include "msa/topology/suggest.h"
@@ -84,18 +84,18 @@ pid_t RunningSupervisor(const LocalPaths& paths) {
 
 Status CheckSpace(const LocalPaths& paths) {
   std::string place = paths.dir();
-  struct statvfs disk {};
-  while (::statvfs(place.c_str(), &disk) != 0) {
-    if (errno != ENOENT || place.size() <= 1) return Status::Ok();  // what is wrong there says who makes it
+  auto free = FreeSpace(place);
+  for (; !free.ok(); free = FreeSpace(place)) {
+    if (free.status().code() != Code::kNotFound || place.size() <= 1)
+      return Status::Ok();  // what is wrong there says who makes it
     place.erase(std::max<std::size_t>(place.rfind('/'), 1));
   }
-  const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
-  if (free >= kLeastSpace) return Status::Ok();
+  if (free->value >= kLeastSpace) return Status::Ok();
   return Error(
       Code::kResourceExhausted,
       "the disk of '{}' is full: {} KiB are free, a system needs {} KiB at least; free space there or "
       "choose another directory with --dir or MSA_DIR",
-      paths.dir(), free / 1024, kLeastSpace / 1024);
+      paths.dir(), free->value / 1024, kLeastSpace / 1024);
 }
 
 namespace {

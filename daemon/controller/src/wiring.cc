@@ -3,7 +3,6 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +19,7 @@
 #include "msa/adapters/grpc/grpc_server_internal.h"
 #include "msa/adapters/process/event_loop.h"
 #include "msa/adapters/process/files.h"
+#include "msa/adapters/process/free_space.h"
 #include "msa/adapters/process/lock_file.h"
 #include "msa/adapters/sqlite/sqlite_store.h"
 #include "msa/base/clock.h"
@@ -64,18 +64,16 @@ SqliteOptions LoggingStore() {
 }
 
 // What a few transactions take, each of some pages of the store and its log.
-constexpr std::uint64_t kLeastRoom = std::uint64_t{128} << 10;
+constexpr Bytes kLeastRoom{128 << 10};
 
 Status CheckRoom(const std::string& directory) {
-  struct statvfs disk {};
-  if (::statvfs(directory.c_str(), &disk) != 0) return Status::Ok();  // the store will tell
-  const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
-  if (free >= kLeastRoom) return Status::Ok();
+  const auto free = FreeSpace(directory);
+  if (!free.ok() || *free >= kLeastRoom) return Status::Ok();  // what is wrong the store will tell
   return Error(
       Code::kResourceExhausted,
       "the file system of '{}' is full: {} KiB are free, {} KiB needed; free space there or raise the "
       "quota",
-      directory, free / 1024, kLeastRoom / 1024);
+      directory, free->value / 1024, kLeastRoom.value / 1024);
 }
 
 // A connection of each client and node is a descriptor.

@@ -8,6 +8,7 @@
 #include "msa/base/nam_messages.h"
 
 #include "shell.h"
+#include "shell_support.h"
 
 namespace msa {
 namespace {
@@ -56,19 +57,11 @@ class Namd : public NodeLink {
   std::vector<wire::Frame> frames;
 };
 
-SystemTopology OneNamNode() {
-  SystemTopology out;
-  out.system_name = "test";
-  out.modules = {{ModuleId(0), "nam", "nam"}};
-  out.nodes = {{.name = "nam0", .module = ModuleId(0), .cores = 1, .nam = Bytes(1 << 20), .synthetic = true}};
-  return out;
-}
-
 class ShellNamTest : public ::testing::Test {
  protected:
   ShellNamTest()
       : loop_(std::move(*EventLoop::Create())),
-        controller_(OneNamNode(), {}),
+        controller_(OneNode("nam", {.name = "nam0", .cores = 1, .nam = Bytes(1 << 20)}), {}),
         shell_(*loop_, controller_, store_,
                {.system_name = "test", .commit_retry = Millis(5), .check_room = [this] { return room_; }}) {
     EXPECT_TRUE(shell_.Start().ok());
@@ -106,6 +99,11 @@ class ShellNamTest : public ::testing::Test {
     EXPECT_TRUE(told.has_value()) << "no answer";
     return told.value_or(Status(Code::kInternal, "no answer"));
   }
+  // What namd is told to free at once.
+  std::optional<wire::NamExtentFree> Remove(std::optional<Status>* told) {
+    Call(wire::NamRemove{"fields", false}, told);
+    return namd_->Last<wire::NamExtentFree>();
+  }
   void FromNamd(NamdMessage message) {
     shell_.Handle(event::FromNamd{"nam0", 1, std::move(message), {2, ++random_}, "ada"});
   }
@@ -127,14 +125,7 @@ class ShellNamTest : public ::testing::Test {
                                 .payload = wire::Encode(request)});
     return namd_->Last<wire::NamToLocal>();
   }
-  bool SettleUntil(const std::function<bool()>& condition) {
-    const auto deadline = SteadyNow() + Millis(5000);
-    while (!condition()) {
-      if (SteadyNow() > deadline) return false;
-      EXPECT_TRUE(loop_->RunOnce(Millis(5)).ok());
-    }
-    return true;
-  }
+  bool SettleUntil(const std::function<bool()>& condition) { return RunUntil(*loop_, condition); }
 
   std::unique_ptr<EventLoop> loop_;
   FullStore store_;
@@ -196,8 +187,7 @@ TEST_F(ShellNamTest, AFullDiskRefusesWhatIsToBeKeptAndChangesNothing) {
 TEST_F(ShellNamTest, AFullDiskKeepsNobodyFromRemovingARegionWhichMayMakeRoom) {
   store_.full = true;
   std::optional<Status> told;
-  Call(wire::NamRemove{"fields", false}, &told);  // finds the disk full
-  const auto freed = namd_->Last<wire::NamExtentFree>();
+  const auto freed = Remove(&told);  // finds the disk full
   ASSERT_TRUE(freed.has_value()) << "the memory waits for room that it would make";
   store_.full = false;
   FromNamd(wire::NamExtentDone{freed->request, 0, ""});
@@ -211,8 +201,7 @@ TEST_F(ShellNamTest, ARemovalThatMakesNoRoomIsToldSo) {
   store_.full = true;
   ASSERT_TRUE(Told(wire::NamOpen{"", "fields"}).ok());
   std::optional<Status> told;
-  Call(wire::NamRemove{"fields", false}, &told);
-  const auto freed = namd_->Last<wire::NamExtentFree>();
+  const auto freed = Remove(&told);
   ASSERT_TRUE(freed.has_value());
   FromNamd(wire::NamExtentDone{freed->request, 0, ""});
   ASSERT_TRUE(SettleUntil([&] { return told.has_value(); }));
@@ -254,8 +243,7 @@ TEST_F(ShellNamTest, AFullDiskKeepsNoNamdFromComingBack) {
   store_.full = true;
   ASSERT_TRUE(Told(wire::NamOpen{"", "fields"}).ok());
   std::optional<Status> told;
-  Call(wire::NamRemove{"fields", false}, &told);
-  const auto freed = namd_->Last<wire::NamExtentFree>();
+  const auto freed = Remove(&told);
   ASSERT_TRUE(freed.has_value());
   // It was there still when this was said.
   namd_->frames.clear();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "secret.h"
+#include "shell_support.h"
 #include "user_names.h"
 
 namespace msa {
@@ -52,19 +53,11 @@ class FakeLink : public NodeLink {
   Sent& sent_;
 };
 
-SystemTopology OneNode() {
-  SystemTopology out;
-  out.system_name = "test";
-  out.modules = {{ModuleId(0), "cluster", "cluster"}};
-  out.nodes = {{.name = "cn0", .module = ModuleId(0), .cores = 4, .synthetic = true}};
-  return out;
-}
-
 class ShellTest : public ::testing::Test {
  protected:
   ShellTest()
       : loop_(std::move(*EventLoop::Create())),
-        controller_(OneNode(), {}),
+        controller_(OneNode("cluster", {.name = "cn0", .cores = 4}), {}),
         shell_(*loop_, controller_, store_, {.system_name = "test", .commit_retry = Millis(5)}) {
     EXPECT_TRUE(shell_.Start().ok());
   }
@@ -109,14 +102,7 @@ class ShellTest : public ::testing::Test {
   void Settle() {
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(loop_->RunOnce(Millis(0)).ok());
   }
-  bool SettleUntil(const std::function<bool()>& condition) {
-    const auto deadline = SteadyNow() + Millis(5000);
-    while (!condition()) {
-      if (SteadyNow() > deadline) return false;
-      EXPECT_TRUE(loop_->RunOnce(Millis(5)).ok());
-    }
-    return true;
-  }
+  bool SettleUntil(const std::function<bool()>& condition) { return RunUntil(*loop_, condition); }
 
   // So many jobs are started. After a pass that took long the next one waits a little.
   bool Starts(std::size_t jobs) {

@@ -6,7 +6,8 @@
 namespace msa {
 
 void NamBook::Impl::CheckNode(const Check& check, std::size_t index, wire::NamCheckResult& result) {
-  const auto& [caller, repair] = std::tie(check.caller, check.repair);
+  const NamCaller& caller = check.caller;
+  const bool repair = check.repair;
   Node& node = nodes[index];
   const std::string& name = node.spec.name;
   for (const RegionUuid& uuid : node.regions) {
