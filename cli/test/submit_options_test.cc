@@ -207,8 +207,9 @@ TEST(Submission, NoForeignOptionHidesOneOfOurs) {
   for (const ForeignOption& foreign : ForeignOptions()) {
     EXPECT_EQ(help.find("--" + std::string(foreign.name) + " "), std::string::npos) << foreign.name;
     EXPECT_NE(foreign.meaningless.empty(), foreign.remedy.empty()) << foreign.name;
-    if (foreign.letter != 0)
+    if (foreign.letter != 0) {
       EXPECT_EQ(help.find(fmt::format("\n  -{}, ", foreign.letter)), std::string::npos) << foreign.name;
+    }
   }
 }
 

@@ -62,7 +62,9 @@ TEST(Files, TakesADirectoryOfOnesOwnAsItIsAndChangesNoOther) {
   ASSERT_TRUE(WriteFileAtomically(dir / "f", "x").ok());
   EXPECT_EQ(TakeDirectory(dir / "f").code(), Code::kAlreadyExists);
   const std::string others = ::geteuid() == 0 ? dir / "new" : "/";
-  if (::geteuid() == 0) ASSERT_EQ(::chown(others.c_str(), 65534, 65534), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(others.c_str(), 65534, 65534), 0);
+  }
   const Status foreign = TakeDirectory(others);
   EXPECT_EQ(foreign.code(), Code::kPermissionDenied);
   EXPECT_THAT(foreign.message(), HasSubstr("choose another"));
