@@ -18,9 +18,11 @@ test_packages=(
   clang-14 clang-format-14 libclang-rt-14-dev llvm-14
   libgtest-dev libgmock-dev librapidcheck-dev
   mpich libmpich-dev gfortran python3 python3-mpi4py hpcc lammps bash fish zsh
-  util-linux mount passwd procps
-  munge slurm-wlm libslurm-dev slurmdbd mariadb-server iproute2 iputils-ping
+  util-linux mount passwd procps lua5.3
+  munge slurm-wlm libslurm-dev slurmdbd mariadb-server iproute2 iputils-ping sudo
 )
+# To measure, by hand: tests/bench/relay.
+bench_packages=(iperf3)
 
 say() { printf '%s: %s\n' "${0##*/}" "$*"; }
 die() {

@@ -114,7 +114,7 @@ Status CheckFromFile(const SubmitCall& call, const Words& rest) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string name = words[i].substr(0, words[i].find('='));
     if (name == "--parsable") continue;
-    if (name != "--from" && name != "--dir")
+    if (name != "--from" && name != "--dir" && name != "--backend")
       return Error(Code::kInvalidArgument, "'{}' stands beside --from; write it into the lines of {}",
                    words[i], call.from);
     if (name == words[i]) ++i;
@@ -143,6 +143,7 @@ Result<SubmitCall> ReadSubmitCall(const Words& args) {
   }
   call.from = draft.from_file;
   call.dir = draft.request.dir;
+  call.backend = draft.request.backend;
   call.parsable = draft.request.parsable;
   if (!call.from.empty()) {
     MSA_RETURN_IF_ERROR(CheckFromFile(call, rest));

@@ -24,9 +24,10 @@ struct SubmitCall {
   std::vector<std::vector<std::string>> components;  // options, as they were typed
   std::string script;                                // "" or "-": standard input
   std::vector<std::string> script_args;
-  std::string wrap;  // --wrap; then there is no script
-  std::string from;  // --from; then there is neither, and of the options --dir and --parsable alone
-  std::string dir;   // likewise
+  std::string wrap;     // --wrap; then there is no script
+  std::string from;     // --from; then there is neither, and of the options --dir and --parsable alone
+  std::string dir;      // likewise
+  std::string backend;  // --backend
   bool parsable = false;
   bool help_asked = false;  // nothing else is filled in then
 };
@@ -35,7 +36,8 @@ Result<SubmitCall> ReadSubmitCall(const std::vector<std::string>& args);
 
 struct SubmitRequest {
   JobSpec spec;
-  std::string dir;  // --dir
+  std::string dir;      // --dir
+  std::string backend;  // --backend
   bool wait = false;
   bool parsable = false;
   bool quiet = false;

@@ -1,6 +1,7 @@
 #include "msa/base/clock.h"
 #include "msa/topology/host_list.h"
 
+#include "backend/choice.h"
 #include "batch/foreign_options.h"
 #include "batch/submit_draft.h"
 #include "batch/wait_options.h"
@@ -29,7 +30,9 @@ constexpr std::string_view kEpilogue =
     "The options from --job-name on belong to the whole job and stand in its first component.\n"
     "File names may hold %j (job), %x (job name), %u (user), %N (node name).\n"
     "The script's output goes to msa-<job>.out unless --output is given.\n"
-    "Options of sbatch that have no meaning here are named in a warning; all others are errors.\n\n"
+    "Options of sbatch that have no meaning here are named in a warning; all others are errors.\n"
+    "Where Slurm schedules, this becomes an sbatch, which reads #SBATCH lines itself and takes all its "
+    "options.\n\n"
     "example: msactl submit -m cluster -n 2 : -m booster -N 2 coupled.sh input.nml";
 
 template <class T, class Parsed>
@@ -314,6 +317,10 @@ void AddNam(JobWide& wide, SubmitDraft& draft) {
                draft.nam_regions_from = draft.from;
                return AddNamRegion(value, &draft.spec.nam_regions);
              });
+  wide.Value({.name = "gateways", .value_name = "N", .help = kGatewaysHelp},
+             [&draft](std::string_view value) {
+               return Store(ParseNumber(value, {0, kMaxGateways}), &draft.spec.gateways);
+             });
 }
 
 void AddCall(JobWide& wide, SubmitDraft& draft) {
@@ -351,6 +358,8 @@ void AddCall(JobWide& wide, SubmitDraft& draft) {
               .value_name = "tls:HOST:PORT",
               .help = "controller on another host, instead of --dir"},
              only_here(&draft.request.dir));
+  wide.Value({.name = "backend", .value_name = "msa|slurm|auto", .help = kBackendHelp},
+             only_here(&draft.request.backend));
 }
 
 // More tasks than cores. In sbatch's lines --oversubscribe means shared nodes, which is how nodes are anyway.

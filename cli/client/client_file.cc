@@ -27,9 +27,14 @@ Status Set(ClientFile& out, std::string_view key, std::string_view value) {
     out.munge_socket = value;
     return Status::Ok();
   }
+  if (key == "backend") {
+    out.backend = value;
+    if (value == "msa" || value == "slurm" || value == "auto") return Status::Ok();
+    return Error(Code::kInvalidArgument, "backend '{}'; expected msa, slurm or auto", value);
+  }
   if (key != "controller_uid")
-    return Error(Code::kInvalidArgument, "unknown key '{}'; expected server, controller_uid or munge_socket",
-                 key);
+    return Error(Code::kInvalidArgument,
+                 "unknown key '{}'; expected server, backend, controller_uid or munge_socket", key);
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out.controller_uid);
   if (error == std::errc() && end == value.data() + value.size()) return Status::Ok();
   return Error(Code::kInvalidArgument, "controller_uid '{}'; expected a number", value);

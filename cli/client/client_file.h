@@ -14,6 +14,7 @@ struct ClientFile {
   std::string server;                // tls:HOST:PORT; empty: none
   std::uint32_t controller_uid = 0;  // whom the controller must run as
   std::string munge_socket;          // empty: munge's own
+  std::string backend;               // msa, slurm or auto: who schedules on that system; empty: not said
 };
 
 // kInvalidArgument: a line that is none, with its number. `name` is of the file, for that text.

@@ -118,6 +118,7 @@ JobInfo FromProto(const v1::Job& in) {
   out.tasks_failed = in.tasks_failed();
   out.head_node = in.head_node();
   out.mode = static_cast<wire::JobMode>(in.mode());
+  out.gateways = Strings(in.gateways());
   return out;
 }
 
@@ -136,6 +137,7 @@ GrantInfo FromProto(const v1::Grant& in) {
   out.until_ms = in.until_ms();
   out.namespaces = Strings(in.namespaces());
   out.reason = in.reason();
+  out.slurm_job = JobId(in.slurm_job());
   return out;
 }
 

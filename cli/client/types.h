@@ -10,6 +10,8 @@
 #include "msa/base/messages.h"
 #include "msa/job/job_spec.h"
 
+#include "client/slurm_facts.h"
+
 namespace msa::cli {
 
 using wire::JobState;
@@ -43,6 +45,7 @@ struct ModuleInfo {
   std::uint32_t cores = 0;
   std::uint32_t cores_free = 0;
   std::uint64_t nam_bytes = 0;
+  std::optional<SlurmModuleFacts> slurm;  // with --backend slurm
 };
 
 enum class NodeState { kUnknown = 0, kUp = 1, kDown = 2 };
@@ -71,6 +74,7 @@ struct NodeInfo {
   std::string cpu_model;
   std::int64_t clock_offset_ms = 0;
   bool clock_off = false;
+  std::optional<SlurmNodeFacts> slurm;  // with --backend slurm
 };
 
 struct AllocationInfo {
@@ -110,6 +114,7 @@ struct GrantInfo {
   std::int64_t until_ms = 0;
   std::vector<std::string> namespaces;
   std::string reason;
+  JobId slurm_job;  // of Slurm, that holds it or is queued for it; 0: none
 };
 
 struct JobInfo {
@@ -139,6 +144,8 @@ struct JobInfo {
   std::uint32_t tasks_failed = 0;
   std::string head_node;
   wire::JobMode mode = wire::JobMode::kStep;
+  std::optional<SlurmJobFacts> slurm;  // with --backend slurm
+  std::vector<std::string> gateways;   // of --gateways, held or once held
 };
 
 struct JobEvent {

@@ -1,6 +1,7 @@
 #include "commands/invocation.h"
 
 #include "commands/print.h"
+#include "commands/slurm.h"
 
 namespace msa::cli {
 
@@ -9,6 +10,7 @@ Invocation::Invocation(Text text)
   parser_.Text(0, "dir", "DIR", "directory of the local system (default: MSA_DIR, else the user's own)",
                &dir_);
   parser_.Text(0, "server", "tls:HOST:PORT", "controller on another host, instead of --dir", &dir_);
+  parser_.Text(0, "backend", "msa|slurm|auto", kBackendHelp, &backend_);
 }
 
 Invocation& Invocation::WithFormat(Shows shows) {
@@ -35,6 +37,8 @@ Result<std::unique_ptr<SystemClient>> Invocation::Connect() const {
   MSA_ASSIGN_OR_RETURN(const Endpoint endpoint, FindEndpoint(dir_));
   return SystemClient::Connect(endpoint);
 }
+
+Result<BackendChoice> Invocation::Choice() const { return ChoiceFor(backend_, dir_); }
 
 Status Invocation::Show(const Listing& listing) const { return Print(Render(listing, format_)); }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/choice.h"
 #include "client/system_client.h"
 #include "commands/command.h"
 #include "options/parser.h"
@@ -11,7 +12,7 @@
 
 namespace msa::cli {
 
-// What most commands share: --dir, -f/--format, operands, a connection.
+// What most commands share: --dir, --backend, -f/--format, operands, a connection.
 class Invocation {
  public:
   struct Text {
@@ -25,6 +26,9 @@ class Invocation {
 
   OptionParser& options() { return parser_; }
   const std::string& dir() const { return dir_; }
+  // Who schedules the jobs that the command speaks of. kInvalidArgument: --backend, MSA_BACKEND, or the
+  // client file's word.
+  Result<BackendChoice> Choice() const;
 
   struct Expect {
     std::size_t min = 0;
@@ -46,6 +50,7 @@ class Invocation {
  private:
   OptionParser parser_;
   std::string dir_;
+  std::string backend_;
   FormatOptions format_;
   Args operands_;
 };

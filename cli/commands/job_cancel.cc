@@ -2,6 +2,7 @@
 
 #include "commands/invocation.h"
 #include "commands/print.h"
+#include "commands/slurm.h"
 #include "options/values.h"
 #include "output/job_texts.h"
 
@@ -47,6 +48,15 @@ Result<int> JobCancel(const Args& args) {
     return Status(Code::kInvalidArgument,
                   several ? "--all and --user take no job ids; leave one of both out"
                           : "msactl job cancel needs ids of jobs, --all or --user; see 'msactl job list'");
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) {
+    if (!request.options.reason.empty())
+      return Status(
+          Code::kInvalidArgument,
+          "--reason has no counterpart in Slurm: scancel keeps no text; leave it out, or write it down "
+          "first with 'scontrol update job=N comment=TEXT'");
+    return SlurmJobCancel(call, choice, {request.all, request.user, request.options.now});
+  }
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(const std::vector<JobId> ids, WhichJobs(call.operands(), request, *client));
   if (ids.empty()) PrintNote("no jobs to cancel");

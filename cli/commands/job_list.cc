@@ -1,6 +1,7 @@
 #include "msa/base/clock.h"
 
 #include "commands/invocation.h"
+#include "commands/slurm.h"
 #include "options/values.h"
 #include "output/job_texts.h"
 
@@ -26,6 +27,8 @@ Result<int> JobList(const Args& args) {
             }});
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.max = 1000}));
   if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) return SlurmJobList(call, choice, query);
   for (const std::string& word : call.operands()) {
     MSA_ASSIGN_OR_RETURN(const JobId id, ParseJobId(word));
     query.ids.push_back(id);

@@ -6,6 +6,7 @@
 #include "commands/command.h"
 #include "commands/launch.h"
 #include "commands/print.h"
+#include "commands/slurm.h"
 #include "options/resource_limits.h"
 #include "options/run_options.h"
 #include "options/step_request.h"
@@ -52,16 +53,29 @@ Status CheckStepOptions(const RunRequest& request) {
       groups ? "--het-group" : "--overlap");
 }
 
+// Options of srun alone are none of msa's own launcher, so they decide nothing before the backend is known.
+Result<BackendChoice> ChoiceOf(const Result<RunRequest>& request, const TypedCall& typed) {
+  return request.ok() ? ChoiceFor(request->backend, request->dir) : ChoiceFor(typed.backend, typed.dir);
+}
+
 }  // namespace
 
 Result<int> JobRun(const Args& args) {
   MSA_ASSIGN_OR_RETURN(std::string cwd, WorkingDirectory());
-  MSA_ASSIGN_OR_RETURN(RunRequest request,
-                       ParseRun(args, {std::move(cwd), CurrentEnvironment(), OwnLimits()}));
-  if (request.help_asked) {
+  Result<RunRequest> read = ParseRun(args, {std::move(cwd), CurrentEnvironment(), OwnLimits()});
+  if (read.status().code() == Code::kAborted) return read.status();  // asked for its options only
+  if (read.ok() && read->help_asked) {
     MSA_RETURN_IF_ERROR(Print(RunHelp()));
     return 0;
   }
+  TypedCall typed;
+  const Status typed_well = ReadTypedRun(args, &typed);
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, ChoiceOf(read, typed));
+  if (choice.slurm()) {
+    MSA_RETURN_IF_ERROR(typed_well);
+    return SlurmRun(choice, typed);
+  }
+  MSA_ASSIGN_OR_RETURN(RunRequest request, std::move(read));
   MSA_ASSIGN_OR_RETURN(Endpoint endpoint, FindEndpoint(request.dir));
   MSA_ASSIGN_OR_RETURN(const JobId around, JobForStep(request, endpoint));
   if (around.value == 0) MSA_RETURN_IF_ERROR(CheckStepOptions(request));

@@ -1,6 +1,7 @@
 #include "msa/base/clock.h"
 
 #include "commands/invocation.h"
+#include "commands/slurm.h"
 #include "options/values.h"
 #include "output/job_texts.h"
 
@@ -12,6 +13,8 @@ Result<int> JobShow(const Args& args) {
   call.WithFormat(Shows::kOne);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.min = 1, .max = 1, .what = "a job's id"}));
   if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) return SlurmJobShow(call, choice);
   MSA_ASSIGN_OR_RETURN(const JobId id, ParseJobId(call.operands()[0]));
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(const JobInfo job, client->GetJob(id));

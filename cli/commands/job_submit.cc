@@ -14,6 +14,7 @@
 #include "commands/job_waiter.h"
 #include "commands/launch.h"
 #include "commands/print.h"
+#include "commands/slurm.h"
 #include "commands/submit_file.h"
 #include "options/resource_limits.h"
 
@@ -55,14 +56,37 @@ Result<Script> ReadScript(const SubmitCall& call) {
   return Script{call.script, std::move(text)};
 }
 
+Result<int> SubmitToSlurm(const BackendChoice& choice, TypedCall typed) {
+  SubmitCall call;
+  call.script = typed.script;
+  for (const std::vector<TypedOption>& options : typed.components)
+    for (const TypedOption& option : options)
+      if (option.name == "wrap" || option.name == "from") call.wrap = option.value;
+  // sbatch makes the script of --wrap itself.
+  Script script;
+  if (call.wrap.empty()) {
+    MSA_ASSIGN_OR_RETURN(script, ReadScript(call));
+  }
+  return SlurmSubmit(choice, std::move(typed), script.file, script.text);
+}
+
 }  // namespace
 
 Result<int> JobSubmit(const Args& args) {
-  MSA_ASSIGN_OR_RETURN(const SubmitCall call, ReadSubmitCall(args));
-  if (call.help_asked) {
+  Result<SubmitCall> read = ReadSubmitCall(args);
+  if (read.status().code() == Code::kAborted) return read.status();  // asked for its options only
+  if (read.ok() && read->help_asked) {
     MSA_RETURN_IF_ERROR(Print(SubmitHelp()));
     return 0;
   }
+  TypedCall typed;
+  const Status typed_well = ReadTypedSubmit(args, &typed);
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, ChoiceFor(typed.backend, typed.dir));
+  if (choice.slurm()) {
+    MSA_RETURN_IF_ERROR(typed_well);
+    return SubmitToSlurm(choice, std::move(typed));
+  }
+  MSA_ASSIGN_OR_RETURN(const SubmitCall call, std::move(read));
   if (!call.from.empty()) return SubmitFile({.file = call.from, .dir = call.dir, .parsable = call.parsable});
   MSA_ASSIGN_OR_RETURN(const Script script, ReadScript(call));
   MSA_ASSIGN_OR_RETURN(std::string cwd, WorkingDirectory());

@@ -1,4 +1,5 @@
 #include "commands/invocation.h"
+#include "commands/slurm.h"
 #include "output/job_texts.h"
 
 namespace msa::cli {
@@ -8,6 +9,8 @@ Result<int> ModuleList(const Args& args) {
   call.WithFormat();
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {}));
   if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) return SlurmModuleList(call, choice);
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(const std::vector<ModuleInfo> modules, client->ListModules());
   MSA_RETURN_IF_ERROR(call.Show(ModuleListing(modules)));

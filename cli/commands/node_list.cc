@@ -1,5 +1,6 @@
 #include "commands/invocation.h"
 #include "commands/node_names.h"
+#include "commands/slurm.h"
 #include "output/job_texts.h"
 
 namespace msa::cli {
@@ -12,6 +13,8 @@ Result<int> NodeList(const Args& args) {
   call.options().Text('m', "module", "MODULE", "nodes of one module, by name, kind or id", &module);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.max = kAnyNumber}));
   if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) return SlurmNodeList(call, choice, module);
   MSA_ASSIGN_OR_RETURN(const std::vector<std::string> names, ExpandNodeNames(call.operands()));
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(const std::vector<NodeInfo> nodes, client->ListNodes(module, names));

@@ -25,10 +25,12 @@ constexpr Command kCommands[] = {
     {"job", "list", "jobs that wait or run", &JobList},
     {"job", "history", "jobs that have ended", &JobHistory},
     {"job", "show", "all of one job", &JobShow},
+    {"job", "why", "why a job waits, what is before it, and what to do", &JobWhy},
     {"job", "cancel", "end jobs", &JobCancel},
     {"job", "signal", "send a signal to the tasks of a job", &JobSignal},
     {"job", "wait", "wait for the end of a job, return its exit code", &JobWait},
     {"job", "logs", "print the output file of a job", &JobLogs},
+    {"job", "lint", "look through a script for Slurm for what would go wrong", &JobLint},
     {"job", "attach", "watch the output of a running job", &JobAttach},
     {"alloc", "list", "nodes that running jobs have borrowed, and what they wait for", &AllocList},
     {"alloc", "show", "all of one grant", &AllocShow},
@@ -54,6 +56,7 @@ constexpr Command kCommands[] = {
     {"region", "fsck", "compare regions with what NAM nodes hold", &RegionFsck},
     {"region", "snapshot", "save a region in a directory, only what has changed", &RegionSnapshot},
     {"region", "restore", "make a region of a snapshot", &RegionRestore},
+    {"admin", "job-submit", "what Slurm's job_submit has to know of a system", &AdminJobSubmit},
     {"status", "", "the system at a glance", &SystemStatus},
     {"doctor", "", "look for what could go wrong here, and say what to do", &Doctor},
     {"completion", "bash", "script that completes commands in bash", &CompletionBash},
@@ -95,16 +98,19 @@ const Command* Find(std::string_view noun, std::string_view verb) {
 }
 
 bool IsGlobal(const std::string& word) {
-  return word == "--dir" || word == "--server" || word.starts_with("--dir=") || word.starts_with("--server=");
+  for (const std::string_view name : {"--dir", "--server", "--backend"})
+    if (word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=')) return true;
+  return false;
 }
 
-// Takes `--dir DIR` and `--server ADDRESS` at `at` out of `args`, as often as it stands there, into `global`:
-// the command gets it before its own arguments.
+// Takes `--dir DIR`, `--server ADDRESS` and `--backend WHO` at `at` out of `args`, as often as it stands
+// there, into `global`: the command gets it before its own arguments.
 Status TakeGlobal(Args& args, std::size_t at, Args& global) {
   while (at < args.size() && IsGlobal(args[at])) {
     const std::size_t words = args[at].find('=') == std::string::npos ? 2 : 1;
     if (at + words > args.size())
-      return Error(Code::kInvalidArgument, "{} needs a value: --dir DIR, --server tls:HOST:PORT", args[at]);
+      return Error(Code::kInvalidArgument,
+                   "{} needs a value: --dir DIR, --server tls:HOST:PORT, --backend msa|slurm|auto", args[at]);
     const auto begin = args.begin() + static_cast<std::ptrdiff_t>(at);
     const auto end = begin + static_cast<std::ptrdiff_t>(words);
     global.insert(global.end(), begin, end);
@@ -174,8 +180,8 @@ Result<Chosen> Choose(const Args& args) {
 }
 
 std::string Overview(std::string_view noun) {
-  std::string out = noun.empty() ? "usage: msactl [--dir DIR | --server tls:HOST:PORT] NOUN VERB [OPTIONS] "
-                                   "[ARGS...]\n\nRuns jobs on a modular "
+  std::string out = noun.empty() ? "usage: msactl [--dir DIR | --server tls:HOST:PORT] [--backend "
+                                   "msa|slurm|auto] NOUN VERB [OPTIONS] [ARGS...]\n\nRuns jobs on a modular "
                                    "supercomputer and shows what it does.\n\n"
                                  : fmt::format("usage: msactl {} VERB [OPTIONS] [ARGS...]\n\n", noun);
   for (const Command& command : kCommands) {
@@ -191,6 +197,9 @@ std::string Overview(std::string_view noun) {
     out +=
         "A system is found by --dir or --server, else MSA_DIR, else the user's own ($XDG_RUNTIME_DIR/msa or "
         "/tmp/msa-$UID), else the machine's, else by 'server = tls:HOST:PORT' in /etc/msa/client.conf.\n"
+        "Where Slurm schedules (--backend slurm, MSA_BACKEND, or 'backend = slurm' in that file), run, "
+        "submit, "
+        "job list, show, why and cancel, module list and node list speak of Slurm's jobs and nodes.\n"
         "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 denied, 5 more than there is or than is "
         "allowed, 6 wait\n"
         "timed out, 7 conflict, 8 daemon unreachable, 9 partial; run, attach and wait: the program's, "

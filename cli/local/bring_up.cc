@@ -108,7 +108,7 @@ bool HasEnded(const ProcessHandle& process) {
 Status SupervisorFailed(const UpOptions& options, const LocalPaths& paths, const ProcessHandle& supervisor) {
   const std::optional<int> how = ReapChild(supervisor.pid);
   const bool locked = how && WIFEXITED(*how) && WEXITSTATUS(*how) == 7;
-  const pid_t holder = LockHolder(paths.supervisor_lock());
+  const pid_t holder = RunningSupervisor(paths);  // 0: a `cluster down` has the lock
   // Another `cluster up` was faster.
   if (locked && holder != 0)
     return Error(

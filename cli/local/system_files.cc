@@ -9,12 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "msa/adapters/process/files.h"
-#include "msa/adapters/process/free_space.h"
 #include "msa/adapters/process/lock_file.h"
 #include "msa/base/unique_fd.h"
 #include "msa/topology/suggest.h"
@@ -84,18 +84,20 @@ pid_t RunningSupervisor(const LocalPaths& paths) {
 
 Status CheckSpace(const LocalPaths& paths) {
   std::string place = paths.dir();
-  auto free = FreeSpace(place);
-  for (; !free.ok(); free = FreeSpace(place)) {
-    if (free.status().code() != Code::kNotFound || place.size() <= 1)
+  std::error_code error;
+  std::uintmax_t free = std::filesystem::space(place, error).available;
+  while (error) {
+    if (error != std::errc::no_such_file_or_directory || place.size() <= 1)
       return Status::Ok();  // what is wrong there says who makes it
     place.erase(std::max<std::size_t>(place.rfind('/'), 1));
+    free = std::filesystem::space(place, error).available;
   }
-  if (free->value >= kLeastSpace) return Status::Ok();
+  if (free >= kLeastSpace) return Status::Ok();
   return Error(
       Code::kResourceExhausted,
       "the disk of '{}' is full: {} KiB are free, a system needs {} KiB at least; free space there or "
       "choose another directory with --dir or MSA_DIR",
-      paths.dir(), free->value / 1024, kLeastSpace / 1024);
+      paths.dir(), free / 1024, kLeastSpace / 1024);
 }
 
 namespace {

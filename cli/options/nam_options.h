@@ -1,11 +1,7 @@
 #pragma once
-// --nam and --nam-region, which runs, allocations and batch jobs have alike. Pure; any thread.
+// --nam, --nam-region and --gateways, which runs, allocations and batch jobs have alike.
 
-#include <string_view>
-#include <vector>
-
-#include "msa/base/nam_region.h"
-#include "msa/base/status.h"
+#include "msa/job/nam_options.h"
 
 namespace msa::cli {
 
@@ -14,11 +10,8 @@ inline constexpr char kNamHelp[] =
     "free";
 inline constexpr char kNamRegionHelp[] =
     "a region that the job uses, for reading alone (ro) or for both (rw, the default); repeatable";
-inline constexpr std::size_t kMaxNamRegions = 256;  // of one job
 
-// "NAME", "NAME:ro", "NAME:rw". kInvalidArgument: a name that no region can have, other rights.
-Result<wire::NamRegionBinding> ParseNamRegion(std::string_view text);
-// kInvalidArgument also: the region stands there already, or the list is full.
-Status AddNamRegion(std::string_view text, std::vector<wire::NamRegionBinding>* to);
+inline constexpr char kGatewaysHelp[] =
+    "gateway nodes for this job alone, named in MSA_GATEWAYS: it starts when so many are free";
 
 }  // namespace msa::cli

@@ -5,6 +5,7 @@
 
 #include "msa/topology/host_list.h"
 
+#include "backend/choice.h"
 #include "options/nam_options.h"
 #include "options/parser.h"
 #include "options/resource_limits.h"
@@ -23,7 +24,8 @@ constexpr std::string_view kEpilogue =
     "The options from --output on belong to the whole job and stand before the first ':'.\n"
     "File names may hold %j (job), %t (rank), %n (node number), %N (node name), %u (user), %x (job name).\n"
     "Exit code: the highest of the tasks' codes, 128+N for a death by signal N, 125-127 if the launch "
-    "failed.\n\n"
+    "failed.\n"
+    "Where Slurm schedules, this becomes an srun, which judges the values; it takes options of srun too.\n\n"
     "example: msactl run -m cluster -n 2 ./a : -m booster -N 2 -n 4 ./b";
 
 constexpr std::string_view kAllocUsage = "[OPTIONS] [: [OPTIONS]]... [COMMAND [ARGS...]]";
@@ -279,6 +281,11 @@ void AddNamOptions(JobWide& wide, Draft& draft) {
         draft.request.job_only = "--nam-region";
         return AddNamRegion(value, &draft.spec.nam_regions);
       });
+  wide.Add({.name = "gateways", .takes = Takes::kValue, .value_name = "N", .help = kGatewaysHelp},
+           [&draft](std::string_view value) {
+             draft.request.job_only = "--gateways";
+             return Store(ParseNumber(value, {0, kMaxGateways}), &draft.spec.gateways);
+           });
 }
 
 void AddLifeOptions(JobWide& wide, Draft& draft) {
@@ -328,6 +335,7 @@ void AddCallOptions(JobWide& wide, Draft& draft) {
   wide.Text(0, "dir", "DIR", "directory of the local system (default: MSA_DIR, else the user's own)",
             &draft.request.dir);
   wide.Text(0, "server", "tls:HOST:PORT", "controller on another host, instead of --dir", &draft.request.dir);
+  wide.Text(0, "backend", "msa|slurm|auto", kBackendHelp, &draft.request.backend);
 }
 
 void AddAllocOptions(OptionParser& parser, Draft& draft) {

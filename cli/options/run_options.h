@@ -28,7 +28,8 @@ struct RunRequest {
   bool overlap = false;  // --overlap
   std::string job_only;  // an option that was used and that a step cannot have: "--mem"; empty: none
   bool no_shell = false;
-  std::string dir;  // --dir
+  std::string dir;      // --dir
+  std::string backend;  // --backend
   bool detach = false;
   bool help_asked = false;  // nothing else is filled in then
   int verbose = 0;

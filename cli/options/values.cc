@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <optional>
 #include <vector>
 
@@ -98,27 +97,6 @@ Result<std::uint32_t> ParseTimeLimit(std::string_view text) {
         "'{}' is not a time limit; expected minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS or UNLIMITED",
         text);
   return static_cast<std::uint32_t>(*seconds);
-}
-
-Result<Bytes> ParseMemory(std::string_view text) {
-  std::string_view number = text;
-  if (number.size() > 1 && (number.back() == 'B' || number.back() == 'b')) number.remove_suffix(1);
-  int shift = 20;
-  if (!number.empty()) {
-    const std::size_t unit = std::string_view("KMGT").find(Upper(number.substr(number.size() - 1)));
-    if (unit != std::string_view::npos) {
-      shift = 10 * (static_cast<int>(unit) + 1);
-      number.remove_suffix(1);
-    } else if (number.size() != text.size()) {
-      number = text;  // "12B": no unit of ours
-    }
-  }
-  const auto value = Digits(number);
-  if (!value || *value > (std::numeric_limits<std::uint64_t>::max() >> (shift + 1)))
-    return Error(Code::kInvalidArgument,
-                 "'{}' is not a size; expected a number of MiB, or one with K, M, G or T, as 512M or 4G",
-                 text);
-  return Bytes(*value << shift);
 }
 
 Result<Millis> ParseDuration(std::string_view text) {

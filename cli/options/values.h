@@ -8,6 +8,7 @@
 
 #include "msa/base/ids.h"
 #include "msa/base/status.h"
+#include "msa/topology/size_text.h"
 
 namespace msa::cli {
 
@@ -29,9 +30,6 @@ Result<NodeRange> ParseNodeRange(std::string_view text);
 // srun's time limits: minutes, MM:SS, HH:MM:SS, D-HH, D-HH:MM, D-HH:MM:SS, or UNLIMITED. Seconds; 0: no
 // limit.
 Result<std::uint32_t> ParseTimeLimit(std::string_view text);
-
-// srun's memory sizes: MiB, or with K, M, G, T (a B may follow).
-Result<Bytes> ParseMemory(std::string_view text);
 
 // "30", "30s", "5m", "2h", "250ms".
 Result<Millis> ParseDuration(std::string_view text);

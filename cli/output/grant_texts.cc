@@ -49,7 +49,8 @@ Document::Object GrantFields(const GrantInfo& grant) {
           {"since", TimeField(grant.since_ms)},
           {"until", TimeField(grant.until_ms)},
           {"namespaces", Document::ListOf(grant.namespaces)},
-          {"reason", grant.reason}};
+          {"reason", grant.reason},
+          {"slurm_job", grant.slurm_job.value == 0 ? Document() : Document(grant.slurm_job.value)}};
 }
 
 std::vector<std::string> ModulesOf(const JobInfo& job, const NamespaceInfo& space) {
@@ -120,6 +121,7 @@ Details GrantDetails(const GrantInfo& grant) {
                {"job", fmt::format("{} of {}", grant.job, grant.user)},
                {"state", std::string(GrantWord(grant))}};
   if (!grant.reason.empty()) out.lines.emplace_back("reason", grant.reason);
+  if (grant.slurm_job.value != 0) out.lines.emplace_back("in Slurm", fmt::format("job {}", grant.slurm_job));
   out.lines.emplace_back("slots", grant.module.empty()
                                       ? fmt::format("{}", grant.slots)
                                       : fmt::format("{}, asked in module {}", grant.slots, grant.module));

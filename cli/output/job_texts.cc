@@ -9,6 +9,7 @@
 #include "msa/topology/host_list.h"
 
 #include "output/batch_texts.h"
+#include "output/slurm_texts.h"
 #include "output/text.h"
 
 namespace msa::cli {
@@ -35,6 +36,12 @@ std::string Elapsed(const JobInfo& job, std::int64_t now_ms) {
 Cell TimeCell(std::int64_t unix_ms) { return {unix_ms == 0 ? "" : ShowTime(unix_ms), UtcTime(unix_ms)}; }
 
 // In csv: seconds.
+// The time alone where it is today's.
+std::string TimeOrDay(std::int64_t unix_ms, std::int64_t now_ms) {
+  const std::string at = ShowTime(unix_ms);
+  return at.substr(0, 10) == ShowTime(now_ms).substr(0, 10) ? at.substr(11) : at;
+}
+
 Cell ElapsedCell(const JobInfo& job, std::int64_t now_ms) {
   if (job.started_at_ms == 0) return std::string();
   const std::int64_t end = job.ended_at_ms != 0 ? job.ended_at_ms : now_ms;
@@ -54,30 +61,32 @@ std::string Reason(const JobInfo& job) {
 }
 
 Document::Object JobFields(const JobInfo& job) {
-  return {{"id", job.id.value},
-          {"name", job.name},
-          {"user", job.user},
-          {"uid", job.uid},
-          {"state", StateName(job.state)},
-          {"reason", Reason(job)},
-          {"modules", Document::ListOf(job.modules)},
-          {"nodes", job.nodes},
-          {"node_list", Document::ListOf(NodesOf(job))},
-          {"head_node", job.head_node},
-          {"tasks", job.tasks},
-          {"tasks_failed", job.tasks_failed},
-          {"interactive", job.interactive},
-          {"mode", ModeName(job.mode)},
-          {"submitted_at", TimeField(job.submitted_at_ms)},
-          {"expected_start", TimeField(job.expected_start_ms)},
-          {"started_at", TimeField(job.started_at_ms)},
-          {"ended_at", TimeField(job.ended_at_ms)},
-          {"time_limit_seconds", job.time_limit_s},
-          {"exit_code", wire::IsFinal(job.state) ? Document(job.exit_code) : Document()},
-          {"exit_message", job.exit_message},
-          {"incarnation", job.incarnation.value},
-          {"stdout_path", job.stdout_path},
-          {"stderr_path", job.stderr_path}};
+  Document::Object out = {{"id", job.id.value},
+                          {"name", job.name},
+                          {"user", job.user},
+                          {"uid", job.uid},
+                          {"state", StateName(job.state)},
+                          {"reason", Reason(job)},
+                          {"modules", Document::ListOf(job.modules)},
+                          {"nodes", job.nodes},
+                          {"node_list", Document::ListOf(NodesOf(job))},
+                          {"head_node", job.head_node},
+                          {"tasks", job.tasks},
+                          {"tasks_failed", job.tasks_failed},
+                          {"interactive", job.interactive},
+                          {"mode", ModeName(job.mode)},
+                          {"submitted_at", TimeField(job.submitted_at_ms)},
+                          {"expected_start", TimeField(job.expected_start_ms)},
+                          {"started_at", TimeField(job.started_at_ms)},
+                          {"ended_at", TimeField(job.ended_at_ms)},
+                          {"time_limit_seconds", job.time_limit_s},
+                          {"exit_code", wire::IsFinal(job.state) ? Document(job.exit_code) : Document()},
+                          {"exit_message", job.exit_message},
+                          {"incarnation", job.incarnation.value},
+                          {"stdout_path", job.stdout_path},
+                          {"stderr_path", job.stderr_path}};
+  if (job.slurm) out.emplace_back("slurm", SlurmDocument(*job.slurm));
+  return out;
 }
 
 Document NamRegionsDocument(const JobSpec& spec) {
@@ -121,15 +130,21 @@ Document SpecDocument(const JobSpec& spec) {
       {"kill_on_invalid_dependency", spec.kill_on_invalid_dep},
       {"begin_at", TimeField(spec.begin_at_ms)},
       {"nam_bytes", spec.nam.value},
-      {"nam_regions", NamRegionsDocument(spec)}};
+      {"nam_regions", NamRegionsDocument(spec)},
+      {"gateways", spec.gateways}};
 }
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
-void AddNam(const JobSpec& spec, Lines* lines) {
+// Network attached memory and gateways; of a job whose specification is known.
+void AddSystemShares(const JobInfo& job, Lines* lines) {
+  const JobSpec& spec = *job.spec;
   if (spec.nam.value > 0) lines->emplace_back("nam", ShowBytes(spec.nam.value));
   for (const wire::NamRegionBinding& binding : spec.nam_regions)
     lines->emplace_back("nam regions", NamRegionsText({binding}));
+  if (spec.gateways > 0)
+    lines->emplace_back("gateways",
+                        job.gateways.empty() ? fmt::format("{} asked", spec.gateways) : Join(job.gateways));
 }
 
 // Namespaces as a tree: each below the one that spawned it.
@@ -162,6 +177,11 @@ void AddComponents(const JobSpec& spec, Lines* lines) {
                         fmt::format("{}  {}  {}  {}", ask.module, nodes, Count(ask.ntasks, "task"),
                                     ShellWords(component.argv)));
   }
+}
+
+std::string OutputOf(const JobInfo& job) {
+  if (!job.stdout_path.empty() || !job.interactive) return job.stdout_path.empty() ? "-" : job.stdout_path;
+  return job.slurm ? "to its srun or salloc" : "to its msactl run";
 }
 
 // Repeated labels are shown once.
@@ -245,10 +265,11 @@ Listing JobListing(const std::vector<JobInfo>& jobs, std::int64_t now_ms) {
     std::string reason = Reason(job);
     if (job.state == JobState::kPending && job.expected_start_ms != 0)
       reason += fmt::format("{}expected at {}", reason.empty() ? "" : "; ",
-                            ShowTime(job.expected_start_ms).substr(11));
+                            TimeOrDay(job.expected_start_ms, now_ms));
+    if (job.slurm) reason = SlurmNote(job, reason);
     out.rows.push_back(
-        {fmt::format("{}", job.id),
-         {fmt::format("{}", job.id), job.name, job.user, std::string(StateName(job.state)), Join(job.modules),
+        {ShownJobId(job),
+         {ShownJobId(job), job.name, job.user, std::string(StateName(job.state)), Join(job.modules),
           fmt::format("{}", job.nodes), fmt::format("{}", job.tasks), ElapsedCell(job, now_ms),
           CompressHostList(NodesOf(job)), TimeCell(job.submitted_at_ms), TimeCell(job.expected_start_ms),
           Cell(ShowTimeLimit(job.time_limit_s), fmt::format("{}", job.time_limit_s)),
@@ -261,7 +282,7 @@ Listing JobListing(const std::vector<JobInfo>& jobs, std::int64_t now_ms) {
 Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
   Details out{.kind = "Job", .name = fmt::format("{}", job.id), .lines = {}, .fields = JobFields(job)};
   Lines& lines = out.lines;
-  lines = {{"job", fmt::format("{}", job.id)},
+  lines = {{"job", ShownJobId(job)},
            {"name", job.name},
            {"user", fmt::format("{} ({})", job.user, job.uid)},
            {"state", std::string(StateName(job.state))}};
@@ -276,17 +297,18 @@ Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
   if (job.started_at_ms != 0) lines.emplace_back("time", Elapsed(job, now_ms));
   lines.emplace_back("time limit", ShowTimeLimit(job.time_limit_s));
   if (job.spec) AddWaits(*job.spec, &lines);
+  if (job.slurm) AddSlurmHead(*job.slurm, &lines);
   lines.emplace_back("tasks", job.tasks_failed == 0
                                   ? fmt::format("{}", job.tasks)
                                   : fmt::format("{}, {} failed", job.tasks, job.tasks_failed));
   if (job.spec) {
     AddComponents(*job.spec, &lines);
-    AddNam(*job.spec, &lines);
+    AddSystemShares(job, &lines);
     lines.emplace_back("directory", job.spec->cwd);
     out.fields.emplace_back("spec", SpecDocument(*job.spec));
   }
-  lines.emplace_back(
-      "output", job.stdout_path.empty() ? (job.interactive ? "to its msactl run" : "-") : job.stdout_path);
+  if (job.slurm) AddSlurmParts(*job.slurm, &lines);
+  lines.emplace_back("output", OutputOf(job));
   if (!job.stderr_path.empty() && job.stderr_path != job.stdout_path)
     lines.emplace_back("errors", job.stderr_path);
   lines.emplace_back("node count", fmt::format("{}", job.nodes));
@@ -301,6 +323,7 @@ Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
                                             Ranges(allocation.cores), use));
     allocations.push_back(AllocationDocument(allocation));
   }
+  out.fields.emplace_back("gateways", Document::ListOf(job.gateways));
   if (!job.head_node.empty()) lines.emplace_back("head", job.head_node);
   std::set<std::string> seen;
   AddNamespaces(job, "", "", &lines, &seen);

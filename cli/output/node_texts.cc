@@ -1,47 +1,56 @@
+#include <algorithm>
+
 #include "output/job_texts.h"
+#include "output/slurm_texts.h"
 #include "output/text.h"
 
 namespace msa::cli {
 namespace {
 
 Document::Object NodeFields(const NodeInfo& node) {
-  return {{"name", node.name},
-          {"module", node.module},
-          {"module_id", node.module_id},
-          {"state", node.state == NodeState::kUp     ? "UP"
-                    : node.state == NodeState::kDown ? "DOWN"
-                                                     : "UNKNOWN"},
-          {"drained", node.drained},
-          {"reason", node.reason},
-          {"cores", node.cores},
-          {"cores_used", node.cores_used},
-          {"memory_bytes", node.memory_bytes},
-          {"nam_bytes", node.nam_bytes},
-          {"gpus", node.gpus},
-          {"packages", node.packages},
-          {"numa_nodes", node.numa_nodes},
-          {"cpu_model", node.cpu_model},
-          {"synthetic", node.synthetic},
-          {"load", node.load},
-          {"jobs", Document::ListOf(node.jobs)},
-          {"jobd_warm", node.jobd_warm},
-          {"daemon_version", node.daemon_version},
-          {"up_since", node.up_since_ms == 0 ? Document() : Document(UtcTime(node.up_since_ms))},
-          {"last_heartbeat",
-           node.last_heartbeat_ms == 0 ? Document() : Document(UtcTime(node.last_heartbeat_ms))},
-          {"clock_offset_ms", node.clock_offset_ms},
-          {"clock_off", node.clock_off}};
+  Document::Object out = {
+      {"name", node.name},
+      {"module", node.module},
+      {"module_id", node.module_id},
+      {"state", node.state == NodeState::kUp     ? "UP"
+                : node.state == NodeState::kDown ? "DOWN"
+                                                 : "UNKNOWN"},
+      {"drained", node.drained},
+      {"reason", node.reason},
+      {"cores", node.cores},
+      {"cores_used", node.cores_used},
+      {"memory_bytes", node.memory_bytes},
+      {"nam_bytes", node.nam_bytes},
+      {"gpus", node.gpus},
+      {"packages", node.packages},
+      {"numa_nodes", node.numa_nodes},
+      {"cpu_model", node.cpu_model},
+      {"synthetic", node.synthetic},
+      {"load", node.load},
+      {"jobs", Document::ListOf(node.jobs)},
+      {"jobd_warm", node.jobd_warm},
+      {"daemon_version", node.daemon_version},
+      {"up_since", node.up_since_ms == 0 ? Document() : Document(UtcTime(node.up_since_ms))},
+      {"last_heartbeat",
+       node.last_heartbeat_ms == 0 ? Document() : Document(UtcTime(node.last_heartbeat_ms))},
+      {"clock_offset_ms", node.clock_offset_ms},
+      {"clock_off", node.clock_off}};
+  if (node.slurm) out.emplace_back("slurm", SlurmDocument(*node.slurm));
+  return out;
 }
 
 Document::Object ModuleFields(const ModuleInfo& module) {
-  return {{"id", module.id},
-          {"name", module.name},
-          {"kind", module.kind},
-          {"nodes", module.nodes},
-          {"nodes_up", module.nodes_up},
-          {"cores", module.cores},
-          {"cores_free", module.cores_free},
-          {"nam_bytes", module.nam_bytes}};
+  const bool known = !module.slurm || module.slurm->known_to_msa;
+  Document::Object out = {{"id", known ? Document(module.id) : Document()},
+                          {"name", module.name},
+                          {"kind", known ? Document(module.kind) : Document()},
+                          {"nodes", module.nodes},
+                          {"nodes_up", module.nodes_up},
+                          {"cores", module.cores},
+                          {"cores_free", module.cores_free},
+                          {"nam_bytes", module.nam_bytes}};
+  if (module.slurm) out.emplace_back("slurm", SlurmDocument(*module.slurm));
+  return out;
 }
 
 std::string JobIds(const NodeInfo& node) {
@@ -75,6 +84,8 @@ Listing NodeListing(const std::vector<NodeInfo>& nodes) {
                  {"UP SINCE", true},
                  {"VERSION", true},
                  {"REASON"}};
+  const bool slurm = std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.slurm; });
+  if (slurm) out.columns.insert(out.columns.begin() + 3, {{"SLURM"}, {"MSA"}});
   for (const NodeInfo& node : nodes) {
     out.rows.push_back(
         {node.name,
@@ -84,6 +95,8 @@ Listing NodeListing(const std::vector<NodeInfo>& nodes) {
           fmt::format("{}", node.jobd_warm), Cell(ShowTime(node.up_since_ms), UtcTime(node.up_since_ms)),
           node.daemon_version, node.reason},
          NodeDocument(node)});
+    std::vector<Cell>& cells = out.rows.back().cells;
+    if (slurm) cells.insert(cells.begin() + 3, {Cell(node.slurm->state), Cell(node.slurm->msa)});
   }
   return out;
 }
@@ -118,14 +131,19 @@ Listing ModuleListing(const std::vector<ModuleInfo>& modules) {
   out.columns = {{"ID", false, true},    {"MODULE"},          {"KIND"},
                  {"NODES", false, true}, {"UP", false, true}, {"CORES", false, true},
                  {"FREE", false, true},  {"NAM", false, true}};
+  const bool slurm =
+      std::any_of(modules.begin(), modules.end(), [](const auto& module) { return module.slurm; });
+  if (slurm) out.columns.push_back({"SLURM"});
   for (const ModuleInfo& module : modules) {
+    const bool known = !module.slurm || module.slurm->known_to_msa;
     out.rows.push_back({module.name,
-                        {fmt::format("{}", module.id), module.name, module.kind,
+                        {known ? fmt::format("{}", module.id) : "", module.name, module.kind,
                          fmt::format("{}", module.nodes), fmt::format("{}", module.nodes_up),
                          fmt::format("{}", module.cores), fmt::format("{}", module.cores_free),
                          Cell(module.nam_bytes == 0 ? "" : ShowBytes(module.nam_bytes),
                               fmt::format("{}", module.nam_bytes))},
                         ModuleDocument(module)});
+    if (slurm) out.rows.back().cells.emplace_back(module.slurm->partition_state);
   }
   return out;
 }

@@ -34,6 +34,7 @@ std::vector<std::string> AllocVariables(const JobInfo& job, const JobSpec& spec,
   JobVariables told;
   told.name = job.name;
   told.nam_regions = NamRegionsText(spec.nam_regions);
+  told.gateways = fmt::format("{}", fmt::join(job.gateways, ","));
   char cwd[PATH_MAX];
   if (::getcwd(cwd, sizeof cwd) != nullptr) told.submit_dir = cwd;
   std::vector<std::string> nodes;

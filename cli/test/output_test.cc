@@ -260,6 +260,16 @@ TEST(JobTexts, ShowTheMemoryThatWasAskedForAndTheRegionsThatAreBound) {
   EXPECT_THAT(*json, HasSubstr("\"rights\": \"ro\""));
 }
 
+TEST(JobTexts, NameTheGatewaysOfAJob) {
+  JobInfo job;
+  job.id = JobId(7);
+  job.spec.emplace();
+  job.spec->gateways = 2;
+  EXPECT_THAT(*Render(JobDetails(job, 0), {}), HasSubstr("gateways:   2 asked\n"));
+  job.gateways = {"gw0", "gw1"};
+  EXPECT_THAT(*Render(JobDetails(job, 0), {}), HasSubstr("gateways:   gw0,gw1\n"));
+}
+
 // A job of cn0 and bn0 that has given cn1 back.
 JobInfo Shrunk() {
   JobInfo job;
@@ -296,6 +306,19 @@ TEST(JobTexts, ListAllTheNodesThatAnEndedJobHad) {
   const auto text = Render(JobDetails(job, 0), {});
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("cn1 (cluster)  cores 0  grant 1\n"));
+}
+
+TEST(JobTexts, ExpectedStartsOfOtherDaysHaveTheirDay) {
+  JobInfo job;
+  job.id = JobId(7);
+  job.state = JobState::kPending;
+  constexpr std::int64_t kNow = 1'800'000'000'000;
+  job.expected_start_ms = kNow + 1000;
+  EXPECT_THAT(Render(JobListing({job}, kNow), {}),
+              HasSubstr("expected at " + ShowTime(kNow + 1000).substr(11)));
+  job.expected_start_ms = kNow + 365LL * 86'400'000;
+  EXPECT_THAT(Render(JobListing({job}, kNow), {}),
+              HasSubstr("expected at " + ShowTime(job.expected_start_ms)));
 }
 
 std::vector<NodeInfo> Nodes(const std::string& module, const std::string& prefix, std::uint32_t count,

@@ -145,6 +145,15 @@ TEST(RunOptions, RefusesWhatThisVersionHasNot) {
   EXPECT_THAT(ErrorOf({"--world", "separate", "a"}), HasSubstr("jobs of their own"));
 }
 
+TEST(RunOptions, AskForGatewaysOfTheJob) {
+  const auto request = Parse({"--gateways=2", "a", ":", "b"});
+  ASSERT_TRUE(request.ok()) << request.status().message();
+  EXPECT_EQ(request->spec.gateways, 2u);
+  EXPECT_EQ(request->job_only, "--gateways");
+  EXPECT_THAT(ErrorOf({"--gateways", "two", "a"}), HasSubstr("--gateways"));
+  EXPECT_THAT(ErrorOf({"--gateways", "70000", "a"}), HasSubstr("65536"));
+}
+
 TEST(RunOptions, AskForMemoryAndBindRegions) {
   const auto request = Parse(
       {"--nam", "64M", "--nam-region=field", "--nam-region", "mesh.v2:ro", "--nam-region", "x:rw", "a"});

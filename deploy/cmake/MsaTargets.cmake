@@ -51,7 +51,8 @@ endfunction()
 
 # msa_add_test(NAME SOURCES a_test.cc... LINK libs... [LABELS l...] [TIMEOUT s] [SERIAL] [ENVIRONMENT k=v...])
 # One GoogleTest program, one ctest entry per test case, named PROGRAM/Suite.Case. SERIAL: one entry for the whole
-# program, run while no other test runs; for programs whose suites share one local system.
+# program, not beside another such; for programs whose suites share one local system. A virtual cluster may be up
+# meanwhile (RESOURCE_LOCK hosts): each of the two mostly waits.
 # A case that skips itself makes its entry "Skipped", which deploy/test takes for a failure.
 # A program that links rapidcheck runs with one fixed seed, joined to the RC_PARAMS of its ENVIRONMENT: what fails, fails
 # again. Random seeds are properties_soak's.
@@ -70,7 +71,7 @@ function(msa_add_test name)
   endif()
   if(arg_SERIAL)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE TIMEOUT ${arg_TIMEOUT}
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK local_system TIMEOUT ${arg_TIMEOUT}
       SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]" LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
     return()
   endif()

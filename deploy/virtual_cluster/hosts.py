@@ -33,6 +33,22 @@ def file_systems_script(*, state, host, shared):
     return "\n".join(lines)
 
 
+
+def sudoers(programs):
+    """What lets burst_buffer.lua run msactl as a job's user where SlurmUser is not root."""
+    return (
+        f'Defaults:slurm secure_path="{programs}:/usr/sbin:/usr/bin:/sbin:/bin"\n'
+        f"slurm ALL=(ALL,!root) NOPASSWD: {programs}/msactl region *\n"
+    )
+
+
+def slurmctld_script(state, options):
+    """With msactl in its PATH, for burst_buffer.lua."""
+    if not options["submission"]:
+        return "slurmctld"
+    return f"mount --bind {shlex.quote(state)}/etc/sudoers.d /etc/sudoers.d\nPATH={shlex.quote(options['bin'])}:$PATH slurmctld"
+
+
 MUNGED = "setpriv --reuid=munge --regid=munge --clear-groups munged --num-threads=2"
 
 DATABASE = """\
@@ -71,11 +87,13 @@ def msa_script(host, control, options):
     """msa's daemons of a host, and the file by which its users find the controller."""
     common = ["--dir", MSA_DIR, "--topology", f"{options['state']}/topology.toml"]
     server = f"tls:{control}:{TLS_PORT}"
-    lines = [f"mkdir -p {MSA_DIR} && chmod 0755 {MSA_DIR}", f"echo server = {server} >{MSA_DIR}/client.conf"]
+    client = f"server = {server}\nbackend = {options['scheduler']}\n"
+    lines = [f"mkdir -p {MSA_DIR} && chmod 0755 {MSA_DIR}", f"printf %s {shlex.quote(client)} >{MSA_DIR}/client.conf"]
     if host.name == control:
         life = ["--certificate-life-s", str(options["certificate_life"])]
+        schedules = ["--scheduler", options["scheduler"]]
         lines.append(
-            keep("msa-controllerd", [f"{options['bin']}/msa-controllerd", *common, "--listen-tls", f"0.0.0.0:{TLS_PORT}", *life])
+            keep("msa-controllerd", [f"{options['bin']}/msa-controllerd", *common, "--listen-tls", f"0.0.0.0:{TLS_PORT}", *life, *schedules])
         )
     else:
         name = ["--name", host.name]

@@ -1,6 +1,8 @@
 """The configuration files of a virtual cluster. Pure: a layout in, texts out."""
 
 import os
+import pathlib
+import re
 
 # One a line, as an administrator would write them; what differs from Slurm's defaults says why.
 COMMON = """\
@@ -56,9 +58,23 @@ def machine_mib():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
 
 
-def slurm_conf(layout, *, name, control, accounting, proctrack, extra):
-    lines = [COMMON.format(name=name, control=control, proctrack=proctrack)]
-    lines.append(ACCOUNTING.format(control=control) if accounting else "AccountingStorageType=accounting_storage/none\n")
+def key(line):
+    return line.partition("=")[0].strip().lower()
+
+
+def submission_lines(site, job_submit, directory):
+    """Of slurm.conf: `site` is the text of msa_job_submit.conf, which names the licences; `directory` holds job_submit_msa.so."""
+    own = [str(path) for path in pathlib.Path("/usr/lib").glob("*/slurm-wlm")]
+    licences = re.findall(r"(?m)^#\s+(Licenses=\S+)$", site)
+    return [f"PluginDir={':'.join(own + [directory])}", f"JobSubmitPlugins={job_submit}", "BurstBufferType=burst_buffer/lua", *licences]
+
+
+def slurm_conf(layout, *, name, control, accounting, proctrack, extra, submission):
+    lines = COMMON.format(name=name, control=control, proctrack=proctrack).splitlines(keepends=True)
+    lines += (ACCOUNTING.format(control=control) if accounting else "AccountingStorageType=accounting_storage/none\n").splitlines(keepends=True)
+    lines += [line + "\n" for line in submission]
+    replaced = {key(line) for line in extra}
+    lines = [line for line in lines if key(line) not in replaced]
     partitions = {}
     for host in layout.hosts:
         if not host.computes and host.kind != "gateway":

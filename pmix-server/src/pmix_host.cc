@@ -1,5 +1,8 @@
 #include "msa/pmix/pmix_host.h"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -35,6 +38,9 @@ namespace {
 bool g_started = false;
 
 void SetEnvironment(const PmixHostOptions& options) {
+  // libpmix reads settings in the home directory: without HOME it takes the account's, and falls over if
+  // there is none.
+  if (getpwuid(geteuid()) == nullptr) setenv("HOME", "/", 0);
   // The hash store needs no files shared with the clients, which get the same setting (open_mpi_env.h).
   setenv("PMIX_MCA_gds", "hash", 1);
   // No plugin of hwloc (GPUs, X11) is of use here; loading them costs 5 ms of the start.

@@ -18,7 +18,7 @@ cmake --install "$build" --prefix "$work/usr" >"$work/log" || fail "$(cat "$work
 for script in bash-completion/completions/msactl zsh/site-functions/_msactl fish/vendor_completions.d/msactl.fish; do
   grep -q "completion words --" "$work/usr/share/$script" || fail "$script is not installed"
 done
-for page in man1/msactl.1 man5/msa-topology.5 man8/msa-controllerd.8 man8/msa-noded.8 man8/msa-jobd.8 man8/msa-namd.8 man8/msa-gatewayd.8; do
+for page in man1/msactl.1 man5/msa-topology.5 man8/msa-controllerd.8 man8/msa-noded.8 man8/msa-jobd.8 man8/msa-namd.8 man8/msa-gatewayd.8 man8/msa-companion.8; do
   [ -s "$work/usr/share/man/$page" ] || fail "$page is not installed"
 done
 for example in hello_modular.c topology.toml; do

@@ -371,7 +371,6 @@ TEST_F(Regions, FsckTellsOfFilesThatAreMissingForeignOrOfTheWrongLength) {
   make("whole");
   fs::remove(gone);
   fs::resize_file(cut, 4096);
-  fs::resize_file(grown, 4 * kMiB);
   const std::string stray = cluster_->dir() + "/nam/nam0/thesis.tex";
   std::ofstream(stray) << "mine";
   // Of a region that is none.
@@ -380,7 +379,12 @@ TEST_F(Regions, FsckTellsOfFilesThatAreMissingForeignOrOfTheWrongLength) {
   digit = digit == 'a' ? 'b' : 'a';
   fs::copy(grown, copy);
 
-  const Outcome found = Run({"region", "fsck"});
+  Outcome found;
+  // Once more where namd has just given back what was too much, which it does every 5 s.
+  for (int attempt = 0; attempt < 2 && found.out.find("grown") == std::string::npos; ++attempt) {
+    fs::resize_file(grown, 4 * kMiB);
+    found = Run({"region", "fsck"});
+  }
   EXPECT_EQ(found.code, 1) << found.Text();
   EXPECT_THAT(found.out,
               AllOf(HasSubstr("gone"), HasSubstr("cut"), HasSubstr("grown"), Not(HasSubstr("whole")),

@@ -173,19 +173,35 @@ TEST(LocalSystem, TwoLiveSideBySideWithoutKnowingOfEachOther) {
       << "the other system's end disturbed it";
 }
 
-TEST(LocalSystem, WorksAsAnOrdinaryUser) {
-  // As root: everything as `nobody`, who may not read the build tree. As somebody else: that is an ordinary
-  // user.
-  const support::ScratchDirectory bin;
+// As root: everything as this user, who may not read the build tree. As somebody else: that is an ordinary
+// user.
+support::MiniClusterOptions OfOrdinaryUser(uid_t uid, const support::ScratchDirectory& bin) {
   support::MiniClusterOptions options{.topology = kTwoNodes};
-  if (::geteuid() == 0) {
-    options.uid = 65534;
-    options.bin = bin.path();
-    fs::permissions(bin.path(), fs::perms(0755));
-    for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec", "msa-namd"})
-      fs::copy(support::BinaryPath(name), bin.path() + "/" + name);
-    for (const char* name : {"mpi_hello", "mpi_spawn"}) fs::copy(ProgramPath(name), bin.path() + "/" + name);
-  }
+  if (::geteuid() != 0) return options;
+  options.uid = uid;
+  options.bin = bin.path();
+  fs::permissions(bin.path(), fs::perms(0755));
+  for (const char* name : {"msactl", "msa-controllerd", "msa-noded", "msa-jobd", "msa-exec", "msa-namd"})
+    fs::copy(support::BinaryPath(name), bin.path() + "/" + name);
+  for (const char* name : {"mpi_hello", "mpi_spawn"}) fs::copy(ProgramPath(name), bin.path() + "/" + name);
+  return options;
+}
+
+TEST(LocalSystem, NeedsNeitherAnAccountNorAHome) {
+  const support::ScratchDirectory bin;
+  support::MiniClusterOptions options = OfOrdinaryUser(64'103, bin);
+  options.without_home = true;
+  const auto cluster = StartOrFail(options);
+  ASSERT_NE(cluster, nullptr);
+  const Outcome id = cluster->Run({"run", "-N", "2", "id", "-u"});
+  EXPECT_EQ(id.code, 0) << id.Text();
+  const std::string own = std::to_string(options.uid != 0 ? options.uid : ::geteuid()) + "\n";
+  EXPECT_EQ(id.out, own + own);
+}
+
+TEST(LocalSystem, WorksAsAnOrdinaryUser) {
+  const support::ScratchDirectory bin;
+  const support::MiniClusterOptions options = OfOrdinaryUser(65'534, bin);
   const std::string programs =
       options.uid != 0 ? bin.path() : fs::path(ProgramPath("mpi_hello")).parent_path().string();
   const auto cluster = StartOrFail(options);

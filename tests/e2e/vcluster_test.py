@@ -79,7 +79,7 @@ ALL = ["bn0", "bn1", "cn0", "cn1", "dn0", "gw0", "nam0"]
 
 
 def setUpModule():
-    done = vcluster("up", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--certificate-life-s", str(LIFE_S))
+    done = vcluster("up", "--scheduler", "msa", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--certificate-life-s", str(LIFE_S))
     print(done.stdout.splitlines()[0], flush=True)
 
 

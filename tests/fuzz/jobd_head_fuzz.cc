@@ -123,8 +123,12 @@ void Step(Head& head, Silent& outlet, std::uint8_t kind_and_index, wire::Frame f
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace msa::jobd;
   Silent outlet;
-  const auto mode = static_cast<msa::wire::JobMode>(size == 0 ? 0 : (data[0] >> 5) % 3);
-  Head head(TwoNodes(mode), outlet);
+  const int kind = size == 0 ? 0 : data[0] >> 5;
+  const bool slurms = kind == 7;
+  msa::wire::LaunchJob launch =
+      TwoNodes(slurms ? msa::wire::JobMode::kAlloc : static_cast<msa::wire::JobMode>(kind % 3));
+  launch.slurms = slurms;
+  Head head(std::move(launch), outlet);
   head.Start();
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   while (rest.size() >= 3) {

@@ -5,12 +5,14 @@
 #include <string_view>
 
 #include "msa/base/messages.h"
+#include "msa/base/slurm_messages.h"
 #include "msa/jobd/task_messages.h"
 #include "msa/pmix/collective.h"
 
 #include "jobd_record.h"
 #include "peer_messages.h"
 #include "round_trip.h"
+#include "slurm_peer_messages.h"
 
 namespace {
 
@@ -39,7 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       msa::node::JobdRecord, TaskNotice, PlanRequest, PlanReply, PlanDrop, NamespaceEvent,
       msa::wire::SpawnAsk, msa::wire::SpawnVerdict, msa::wire::SpawnWithdraw, msa::wire::Disconnected,
       ForeignRegister, ForeignReady, ForeignEnded, ForeignCollective, ForeignPart, ForeignResult,
-      ForeignModex, ForeignModexReply, ForeignModexServe>(data[0], payload);
+      ForeignModex, ForeignModexReply, ForeignModexServe, SlurmJoined, SlurmLost, SlurmRefused, SlurmNotice,
+      msa::wire::SlurmTaskJoin, msa::wire::SlurmTaskReady, msa::wire::SlurmTaskEnd, msa::wire::SlurmStepEnd>(
+      data[0], payload);
   SameHeader(payload);
   return 0;
 }

@@ -70,6 +70,13 @@ JobSocketDouble::Record JobSocketDouble::record() const {
   return record_;
 }
 
+void JobSocketDouble::ForgetRecord() {
+  const std::lock_guard lock(mutex_);
+  const std::size_t connections = record_.connections;
+  record_ = Record{};
+  record_.connections = connections;
+}
+
 void JobSocketDouble::Answer(const wire::SpawnVerdict& verdict) {
   const std::lock_guard lock(mutex_);
   if (pending_.empty()) return;

@@ -37,6 +37,7 @@ class JobSocketDouble {
     std::size_t connections = 0;  // now
   };
   Record record() const;
+  void ForgetRecord();  // all but the open connections
   // Verdict for the oldest ask that was not judged.
   void Answer(const wire::SpawnVerdict& verdict);
   // What greetings say; 0: the namespace is not the job's.

@@ -12,7 +12,7 @@ from pathlib import Path
 TOP_FOLDERS = {"proto", "daemon", "pmix-server", "slurm-plugins", "nam-emulator", "cli", "tests", "deploy", ".ci"}
 TOP_FILES = {"README.md", "LICENSE", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", ".clang-format", ".clang-tidy",
              ".gitignore"}
-EXECUTABLE = ("deploy/quickstart", "deploy/test", "deploy/test-bare", "deploy/vcluster", ".ci/run", "tests/bench/run", "tests/bench/nam")
+EXECUTABLE = ("deploy/quickstart", "deploy/test", "deploy/test-bare", "deploy/vcluster", ".ci/run", "tests/bench/run", "tests/bench/nam", "tests/bench/relay")
 
 # Third-party headers and the only places that may include them.
 HOMES = [
@@ -40,7 +40,7 @@ LAYERS = [
     (r"cli/", [r"daemon/(base|core|adapters)/", r"cli/", r"nam-emulator/client/"]),
     (r"pmix-server/mpi/", [r"daemon/base/", r"pmix-server/mpi/", r"nam-emulator/client/"]),
     (r"pmix-server/", [r"daemon/(base|core|adapters)/", r"pmix-server/", r"nam-emulator/client/"]),
-    (r"slurm-plugins/", [r"daemon/base/", r"slurm-plugins/"]),
+    (r"slurm-plugins/", [r"daemon/(base|core)/", r"slurm-plugins/"]),
     (r"nam-emulator/(client|fabric|shm)/", [r"daemon/base/", r"nam-emulator/(client|fabric|shm)/"]),
     (r"nam-emulator/", [r"daemon/(base|core|adapters)/", r"nam-emulator/"]),
 ]

@@ -231,6 +231,7 @@ TEST_F(ClientRestartOverFabric, ALockThatIsLostWithItsLeaseIsNotTakenForHeld) {
 
 TEST_F(ClientRestartOverFabric, LocksWaitForANamdThatIsBeingRestarted) {
   msa_nam_region_t region = Create("waited-for", {4096, 4096});
+  ASSERT_NAM_OK(msa_nam_set_timeout(region, 60'000));  // of several attempts, on a busy machine too
   ASSERT_NAM_OK(msa_nam_lock(region, 0, MSA_NAM_EXCLUSIVE));
   ASSERT_NAM_OK(msa_nam_unlock(region, 0));
   KillNamd();

@@ -45,7 +45,7 @@ struct CommandLine {
   std::uint64_t node_timeout_ms = 10000;
   std::uint64_t heartbeat_ms = 1000;
   std::uint64_t owner_grace_ms = 10000;
-  std::string scheduler = "easy";
+  std::string scheduler = "msa";
   std::string log_level = "info";
   std::string cancel_jobs;
   std::uint64_t certificate_life_s = 3600;
@@ -98,10 +98,18 @@ void AddBehaviour(CLI::App& app, CommandLine& line) {
       ->type_name("MS")
       ->check(CLI::Range(0, 86'400'000))
       ->capture_default_str();
-  app.add_option("--scheduler", line.scheduler,
-                 "backfill: 'easy' reserves for the first waiting job, 'conservative' for all")
-      ->check(CLI::IsMember({"easy", "conservative"}))
+  app.add_option(
+         "--scheduler", line.scheduler,
+         "who decides what starts where: 'msa' itself, with backfill that reserves for the first waiting "
+         "job ('easy', the same) or for all ('conservative'); or 'slurm', whose plugin msa_spank.so tells of "
+         "jobs")
+      ->check(CLI::IsMember({"msa", "easy", "conservative", "slurm"}))
       ->capture_default_str();
+  app.add_option(
+         "--slurm-agent", line.daemon.slurm_agent,
+         "with --scheduler=slurm: path of msa-slurm-agent, which looks at Slurm's jobs (default: beside "
+         "this executable)")
+      ->type_name("PATH");
   app.add_option("--log-level", line.log_level, "least important messages that are logged")
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "critical", "off"}))
       ->capture_default_str();
@@ -119,7 +127,8 @@ msa::Result<msa::DaemonOptions> OptionsOf(const CommandLine& line) {
   out.heartbeat = msa::Millis(line.heartbeat_ms);
   out.certificate_life = std::chrono::seconds(line.certificate_life_s);
   out.owner_grace = msa::Millis(line.owner_grace_ms);
-  out.backfill = line.scheduler == "easy" ? msa::Backfill::kEasy : msa::Backfill::kConservative;
+  out.backfill = line.scheduler == "conservative" ? msa::Backfill::kConservative : msa::Backfill::kEasy;
+  out.slurm = line.scheduler == "slurm";
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include "msa/v1/node.grpc.pb.h"
 
 #include "nam_key.h"
+#include "secret.h"
 #include "services.h"
 
 namespace msa {
@@ -39,6 +40,9 @@ class StreamLink : public NodeLink {
   }
   void Send(const node_control::QuitJob& command) override { stream_->Send(node_control::ToProto(command)); }
   void Send(node_control::ToNamd command) override {
+    stream_->Send(node_control::ToProto(std::move(command)));
+  }
+  void Send(node_control::ToSlurm command) override {
     stream_->Send(node_control::ToProto(std::move(command)));
   }
   void Close(Status why) override { stream_->End(ToGrpc(why)); }
@@ -88,6 +92,27 @@ event::NodeRegistered RegistrationOf(node_control::RegisterNode in, SessionId se
                          .ended = jobd.ended});
   }
   return out;
+}
+
+Result<Event> SlurmEvent(const std::string& node, const wire::Frame& frame) {
+  switch (frame.type) {
+    case wire::SlurmStepBegin::kType: {
+      MSA_ASSIGN_OR_RETURN(auto begin, wire::Decode<wire::SlurmStepBegin>(frame.payload));
+      MSA_ASSIGN_OR_RETURN(std::string secret, MakeSecret());
+      return Event(
+          event::SlurmStepBegin{.node = node, .begin = std::move(begin), .secret = std::move(secret)});
+    }
+    case wire::SlurmStepEnd::kType: {
+      MSA_ASSIGN_OR_RETURN(const auto end, wire::Decode<wire::SlurmStepEnd>(frame.payload));
+      return Event(event::SlurmStepEnd{.node = node, .end = end});
+    }
+    case wire::SlurmJobEnd::kType: {
+      MSA_ASSIGN_OR_RETURN(const auto end, wire::Decode<wire::SlurmJobEnd>(frame.payload));
+      return Event(event::SlurmJobEnd{.node = node, .component_job = end.component_job});
+    }
+    default:
+      return Error(Code::kInvalidArgument, "unknown message type {:#06x}", frame.type);
+  }
 }
 
 // Empty for a process of this host.
@@ -206,6 +231,8 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
         edge_.shell.Handle(event::NamdLost{
             .node = session.node, .session = session.id, .reason = report.namd_gone().reason()});
         return Status::Ok();
+      case v1::NodeReport::kFromSlurm:
+        return TakeFromSlurm(session, std::move(*report.mutable_from_slurm()));
       case v1::NodeReport::kRegister:
         return Status(Code::kInvalidArgument, "a second registration in one session; open a new one");
       case v1::NodeReport::WHAT_NOT_SET:
@@ -268,6 +295,21 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
       event.user_name = edge_.users.Of(asks->uid);
     }
     edge_.shell.Handle(std::move(event));
+    return Status::Ok();
+  }
+
+  // Likewise: a plugin of another release costs its own step.
+  Status TakeFromSlurm(const NodeSession& session, v1::FromSlurm in) {
+    MSA_ASSIGN_OR_RETURN(const node_control::FromSlurm from, node_control::FromProto(std::move(in)));
+    Result<Event> event = SlurmEvent(session.node, from.frame);
+    if (!event.ok()) {
+      spdlog::warn("node={} message of Slurm's plugin dropped: {}", session.node, event.status().ToString());
+      return Status::Ok();
+    }
+    // Slurm does not name the user of a script.
+    if (auto* begin = std::get_if<event::SlurmStepBegin>(&*event))
+      if (begin->begin.user_name.empty()) begin->begin.user_name = edge_.users.Of(begin->begin.user.uid);
+    edge_.shell.Handle(*std::move(event));
     return Status::Ok();
   }
 

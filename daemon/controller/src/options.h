@@ -18,6 +18,8 @@ struct DaemonOptions {
   Millis heartbeat{1000};
   Millis owner_grace{10000};
   Backfill backfill = Backfill::kEasy;
+  bool slurm = false;       // Slurm schedules
+  std::string slurm_agent;  // msa-slurm-agent; empty: beside this executable
 };
 
 }  // namespace msa

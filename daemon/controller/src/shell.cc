@@ -374,7 +374,8 @@ void Shell::Do(const effect::Registered& effect) {
   if (it == links_.end() || it->second.session != effect.session) return;
   it->second.registered = true;
   node_control::Registered command{.heartbeat_interval = options_.heartbeat_interval,
-                                   .system_name = options_.system_name};
+                                   .system_name = options_.system_name,
+                                   .slurm = options_.slurm};
   for (const JobdInfo& jobd : effect.keep) {
     command.keep.push_back({.job = jobd.job,
                             .incarnation = jobd.incarnation,
@@ -420,6 +421,13 @@ void Shell::Do(const effect::SendToNamd& effect) {
   Link* const link = FindLink(effect.node);
   if (link == nullptr) return;
   link->link->Send(node_control::ToNamd{.frame = {.type = effect.type, .payload = effect.payload}});
+}
+
+void Shell::Do(const effect::SlurmVerdict& effect) {
+  Link* const link = FindLink(effect.node);
+  if (link == nullptr) return;  // it tells of the step again
+  link->link->Send(node_control::ToSlurm{
+      .frame = {.type = wire::SlurmStepVerdict::kType, .payload = wire::Encode(effect.verdict)}});
 }
 
 void Shell::Do(const effect::NamReply& effect) { AnswerNam(effect.tag, effect.status, effect.body); }

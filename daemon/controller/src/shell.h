@@ -27,6 +27,7 @@ class NodeLink {
   virtual void Send(node_control::ToJobd command) = 0;
   virtual void Send(const node_control::QuitJob& command) = 0;
   virtual void Send(node_control::ToNamd command) = 0;
+  virtual void Send(node_control::ToSlurm command) = 0;
   // Ends the session after what was sent.
   virtual void Close(Status why) = 0;
 };
@@ -44,9 +45,12 @@ class Shell {
     std::string system_name;
     Millis heartbeat_interval{1000};
     Millis commit_retry{1000};
+    bool slurm = false;  // Slurm schedules: node daemons listen to its plugin
     // Whether the store has room, asked before a region is made or changed: what is refused then needs not be
     // held. Empty: not asked.
     std::function<Status()> check_room = {};
+    // Empty, or without a process: what is asked is asked again when there is one.
+    std::function<void(const effect::ToSlurmAgent&)> to_slurm_agent = {};
   };
   // `job` of Submit and Cancel. Called once, unless the shell is destroyed first.
   using ReplyCallback = std::function<void(const Status& status, JobId job)>;
@@ -164,6 +168,10 @@ class Shell {
   void Do(const effect::Log& effect);
   void Do(const effect::SendToNamd& effect);
   void Do(const effect::NamReply& effect);
+  void Do(const effect::SlurmVerdict& effect);
+  void Do(const effect::ToSlurmAgent& effect) {
+    if (options_.to_slurm_agent) options_.to_slurm_agent(effect);
+  }
   // The store's part was done before.
   void Do(const effect::PutJob&) {}
   void Do(const effect::DeleteJob&) {}

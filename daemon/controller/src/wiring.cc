@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <thread>
@@ -17,9 +18,9 @@
 #include "msa/adapters/config/topology_file.h"
 #include "msa/adapters/enrol/member_dialer.h"
 #include "msa/adapters/grpc/grpc_server_internal.h"
+#include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/event_loop.h"
 #include "msa/adapters/process/files.h"
-#include "msa/adapters/process/free_space.h"
 #include "msa/adapters/process/lock_file.h"
 #include "msa/adapters/sqlite/sqlite_store.h"
 #include "msa/base/clock.h"
@@ -28,6 +29,7 @@
 #include "nam_key.h"
 #include "services.h"
 #include "shell.h"
+#include "slurm_agent.h"
 
 namespace msa {
 namespace {
@@ -51,6 +53,7 @@ ControllerOptions CoreOptions(const DaemonOptions& options, NamKey nam) {
   out.owner_grace = options.owner_grace;
   out.operator_uid = ::geteuid();
   out.scheduler.backfill = options.backfill;
+  out.slurm = options.slurm;
   out.nam_system = nam.system;
   out.nam_key = nam.key;
   out.sign_lease = MakeLeaseSigner(std::move(nam.key));
@@ -64,16 +67,17 @@ SqliteOptions LoggingStore() {
 }
 
 // What a few transactions take, each of some pages of the store and its log.
-constexpr Bytes kLeastRoom{128 << 10};
+constexpr std::uintmax_t kLeastRoom = 128 << 10;
 
 Status CheckRoom(const std::string& directory) {
-  const auto free = FreeSpace(directory);
-  if (!free.ok() || *free >= kLeastRoom) return Status::Ok();  // what is wrong the store will tell
+  std::error_code error;
+  const std::uintmax_t free = std::filesystem::space(directory, error).available;
+  if (error || free >= kLeastRoom) return Status::Ok();  // what is wrong the store will tell
   return Error(
       Code::kResourceExhausted,
       "the file system of '{}' is full: {} KiB are free, {} KiB needed; free space there or raise the "
       "quota",
-      directory, free->value / 1024, kLeastRoom.value / 1024);
+      directory, free / 1024, kLeastRoom / 1024);
 }
 
 // A connection of each client and node is a descriptor.
@@ -113,12 +117,18 @@ class Daemon {
     ControllerOptions core = CoreOptions(options_, std::move(nam));
     core.groups_of = [this](const UserIdentity& user) { return users_.GroupsOf(user); };
     controller_ = std::make_unique<Controller>(std::move(topology), std::move(core));
-    shell_ = std::make_unique<Shell>(
-        *loop_, *controller_, *store_,
-        Shell::Options{.system_name = system_name,
-                       .heartbeat_interval = options_.heartbeat,
-                       .check_room = [this] { return CheckRoom(options_.directory); }});
+    shell_ =
+        std::make_unique<Shell>(*loop_, *controller_, *store_,
+                                Shell::Options{.system_name = system_name,
+                                               .heartbeat_interval = options_.heartbeat,
+                                               .slurm = options_.slurm,
+                                               .check_room = [this] { return CheckRoom(options_.directory); },
+                                               .to_slurm_agent =
+                                                   [this](const effect::ToSlurmAgent& ask) {
+                                                     if (agent_) agent_->Send(ask);
+                                                   }});
     MSA_RETURN_IF_ERROR(shell_->Start());
+    MSA_RETURN_IF_ERROR(StartAgent());
     MSA_RETURN_IF_ERROR(WatchSignals());
     MSA_RETURN_IF_ERROR(Listen(socket, started_at));
     MSA_RETURN_IF_ERROR(ListenForMembers(system, std::move(names)));
@@ -138,6 +148,19 @@ class Daemon {
       return Error(Code::kAlreadyExists, "{}; stop it, or give another --dir", lock.status().message());
     }
     return lock.status();
+  }
+
+  Status StartAgent() {
+    if (!options_.slurm) return Status::Ok();
+    std::string program = options_.slurm_agent;
+    if (program.empty()) {
+      MSA_ASSIGN_OR_RETURN(const std::string beside, ExecutableDirectory());
+      program = beside + "/msa-slurm-agent";
+    }
+    agent_ = std::make_unique<SlurmAgent>(*loop_, std::move(program),
+                                          [this](Event event) { shell_->Handle(std::move(event)); });
+    agent_->Start();
+    return Status::Ok();
   }
 
   Status Listen(const std::string& socket, Instant started_at) {
@@ -200,6 +223,7 @@ class Daemon {
   // The loop goes on until every call has ended: their handlers need it.
   void Stop(const signalfd_siginfo& info) {
     if (stopper_.joinable()) return;
+    agent_.reset();
     spdlog::info("signal {} of pid {}: ending; jobs go on", info.ssi_signo, info.ssi_pid);
     members_.reset();
     server_->StopAccepting();
@@ -218,6 +242,7 @@ class Daemon {
   UserNames users_;
   std::unique_ptr<Controller> controller_;
   std::unique_ptr<Shell> shell_;
+  std::unique_ptr<SlurmAgent> agent_;  // tells the shell
   std::unique_ptr<RpcEdge> edge_;
   std::vector<std::unique_ptr<RpcService>> services_;
   std::unique_ptr<GrpcServer> server_;

@@ -42,6 +42,7 @@ class Namd : public NodeLink {
   void Send(node_control::ToJobd) override {}
   void Send(const node_control::QuitJob&) override {}
   void Send(node_control::ToNamd command) override { frames.push_back(std::move(command.frame)); }
+  void Send(node_control::ToSlurm) override {}
   void Close(Status) override {}
 
   // The last message of this kind; nullopt: none.

@@ -47,6 +47,7 @@ class FakeLink : public NodeLink {
   void Send(node_control::ToJobd command) override { sent_.to_jobd.push_back(command.job); }
   void Send(const node_control::QuitJob&) override {}
   void Send(node_control::ToNamd) override {}
+  void Send(node_control::ToSlurm) override {}
   void Close(Status why) override { sent_.closed.push_back(std::move(why)); }
 
  private:

@@ -54,11 +54,6 @@ std::string Clear(const Remains& r) {
   if (exit_record.empty()) remove.insert(remove.end(), {directory, r.paths.record(r.seq)});
   for (const std::string& path : remove)
     if (const Status removed = RemoveTree(path); !removed.ok()) spdlog::warn("{}", removed.message());
-  if (r.uid != ::geteuid()) {
-    // No pool keeps them for another user: the last job takes them along.
-    ::rmdir(r.paths.shm_node(r.uid).c_str());
-    ::rmdir(r.paths.shm_root(r.uid).c_str());
-  }
   return exit_record;
 }
 
@@ -166,6 +161,7 @@ void JobdManager::OnProcessEnd(std::uint64_t seq) {
     else
       StartFailed(user, why);
   }
+  if (record.job.value != 0 && handlers_.on_ended) handlers_.on_ended(gone.key, gone.reason);
   if (!exited_zero && jobd.is_child) KillStrays(kSweepLimit);
   // Its own end with code 0 means that it has killed and reaped all that it had started.
   const bool may_have_left = !exited_zero || !jobd.is_child;
@@ -195,13 +191,23 @@ void JobdManager::FinishEnd(std::uint64_t seq, GoneJob gone, int rounds_left) {
     });
     return;
   }
+  const UserIdentity user = it->second->record.user;
   jobds_.erase(it);
+  RemoveShm(user);
   if (gone.key.job.value != 0) {
     if (!gone.exit_record.empty()) exit_kept_[gone.key] = seq;
     ReportGone(std::move(gone));
   }
   CheckClosed();
   Balance();
+}
+
+// The last job daemon of another user takes his directories along. One that starts makes them in this thread.
+void JobdManager::RemoveShm(const UserIdentity& user) {
+  const auto is_his = [&](const auto& entry) { return entry.second->record.user.uid == user.uid; };
+  if (owner_is_self(user) || std::any_of(jobds_.begin(), jobds_.end(), is_his)) return;
+  ::rmdir(options_.paths.shm_node(user.uid).c_str());
+  ::rmdir(options_.paths.shm_root(user.uid).c_str());
 }
 
 void JobdManager::KillStrays(Millis left) {

@@ -12,6 +12,13 @@
 #include "msa/base/fault.h"
 
 namespace msa::node {
+namespace {
+
+// A job of another user's has come: its start is through after this, and what a pool does then costs it
+// nothing.
+constexpr Millis kNextOfUser{300};
+
+}  // namespace
 
 JobdManager::JobdManager(EventLoop& loop, Options options, Handlers handlers)
     : loop_(loop),
@@ -97,7 +104,10 @@ void JobdManager::Give(Jobd& jobd, Waiting waiting) {
   spdlog::info("job {}.{}: given to job daemon {} (pid {})", record.job, record.incarnation, record.seq,
                record.pid);
   if (handlers_.on_here) handlers_.on_here(record.key());
-  pool_.OnAssigned(SteadyNow());
+  if (owner_is_self(record.user))
+    pool_.OnAssigned(SteadyNow());
+  else
+    ExpectUntil(record.user, SteadyNow() + kNextOfUser);
   Balance();
 }
 
@@ -191,6 +201,12 @@ std::optional<JobdManager::Info> JobdManager::Find(const JobKey& key) const {
   return std::nullopt;
 }
 
+std::optional<std::string> JobdManager::JobSocket(const JobKey& key) const {
+  const Jobd* jobd = FindJobd(key);
+  if (jobd == nullptr || jobd->phase != Phase::kAssigned || jobd->quitting) return std::nullopt;
+  return options_.paths.run_directory(jobd->record.seq) + "/job.sock";
+}
+
 std::optional<JobKey> JobdManager::FindJob(JobId job) const {
   std::optional<JobKey> newest;
   const auto consider = [&](const JobKey& key) {
@@ -208,8 +224,9 @@ bool JobdManager::congested(const JobKey& key) const {
 }
 
 std::uint32_t JobdManager::warm() const {
-  return static_cast<std::uint32_t>(std::count_if(jobds_.begin(), jobds_.end(), [](const auto& entry) {
-    return entry.second->phase == Phase::kWarm && !entry.second->quitting;
+  return static_cast<std::uint32_t>(std::count_if(jobds_.begin(), jobds_.end(), [this](const auto& entry) {
+    const Jobd& jobd = *entry.second;
+    return jobd.phase == Phase::kWarm && !jobd.quitting && owner_is_self(jobd.record.user);
   }));
 }
 

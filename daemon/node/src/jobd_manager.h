@@ -57,7 +57,9 @@ class JobdManager {
     std::function<void(const JobKey&)> on_here;                        // the job is known here: Deliver works
     std::function<void(const JobKey&, Status)> on_sessions_lost;  // its connection broke: sessions are void
     std::function<void(const JobKey&)> on_drained;                // congested() turned false
-    std::function<void(GoneJob)> on_gone;                         // last word on a job
+    // Its process has ended; what it has left behind is killed next. Optional.
+    std::function<void(const JobKey&, const std::string& reason)> on_ended;
+    std::function<void(GoneJob)> on_gone;  // last word on a job
   };
   // What is known of a job here.
   struct Info {
@@ -77,6 +79,9 @@ class JobdManager {
   // Gives a job to a warm job daemon, or to one started for it. Idempotent by (job, incarnation). Failures:
   // on_gone.
   void Assign(node_control::StartJob start);
+  // A job of another user's is about to come, most likely: a job daemon for it is started now, and leaves
+  // after the pool's idle time if none comes. Not as root, or without a pool: nothing.
+  void Expect(const UserIdentity& user);
   // To the job's job daemon, in order, also before it is connected. Unknown jobs are ignored.
   void Deliver(const JobKey& key, wire::Frame frame);
   // The job daemon leaves, killed after quit_timeout. Unknown jobs are ignored.
@@ -92,10 +97,13 @@ class JobdManager {
 
   std::vector<node_control::JobdState> States() const;
   std::optional<Info> Find(const JobKey& key) const;
+  // What the job's tasks connect to, once its job daemon has the job; none: it has it not, or leaves.
+  std::optional<std::string> JobSocket(const JobKey& key) const;
   // The newest incarnation of a job here.
   std::optional<JobKey> FindJob(JobId job) const;
   // More than FrameChannel::kHighWater waits for the job daemon: senders should pause until on_drained.
   bool congested(const JobKey& key) const;
+  // Of this process's own user, ready for a job.
   std::uint32_t warm() const;
 
  private:
@@ -123,6 +131,12 @@ class JobdManager {
     std::string last_failure;
     std::vector<wire::Frame> undelivered;
   };
+  // A user other than our own whose next job is worth a warm job daemon.
+  struct Expected {
+    UserIdentity user;
+    SteadyTime from;   // no start before
+    SteadyTime until;  // then it leaves
+  };
   // A connection that has not said hello.
   struct Stranger {
     std::unique_ptr<FrameChannel> channel;
@@ -144,7 +158,10 @@ class JobdManager {
   void Balance();
   void ArmBalance();
   std::uint32_t WantedStarts(const UserIdentity& user) const;
+  void ExpectUntil(const UserIdentity& user, SteadyTime from);
   void ShrinkPool();
+  void DismissUnexpected(SteadyTime now);
+  void RemoveShm(const UserIdentity& user);
   Status StartJobd(const UserIdentity& user);
   // By the zygote where it serves the user, else by exec.
   Status StartProcess(Jobd& jobd);
@@ -181,6 +198,7 @@ class JobdManager {
   std::map<JobKey, Waiting> waiting_;
   std::map<JobKey, std::uint64_t> exit_kept_;  // seq whose exit record waits for the controller
   std::map<std::uint64_t, Stranger> strangers_;
+  std::vector<Expected> expected_;  // the oldest first
   std::uint64_t next_seq_ = 1;
   std::uint64_t next_stranger_ = 1;
   std::uint64_t last_welcomed_ = 0;  // seq of the hello just handled, 0: refused

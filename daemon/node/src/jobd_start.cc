@@ -33,14 +33,47 @@ std::uint32_t JobdManager::WantedStarts(const UserIdentity& user) const {
   const std::uint32_t ready = warm();
   if (wanted == 0 && owner_is_self(user) && ready < pool_.Target(now) && now >= pool_.RefillAfter(ready))
     wanted = 1;
+  if (wanted == 0 && !owner_is_self(user))
+    wanted =
+        static_cast<std::uint32_t>(std::any_of(expected_.begin(), expected_.end(), [&](const Expected& one) {
+          return one.user.uid == user.uid && one.from <= now && now < one.until;
+        }));
   for (const auto& [seq, jobd] : jobds_) {
-    const bool comes = jobd->phase == Phase::kStarting && jobd->record.job.value == 0 && !jobd->quitting;
+    const bool comes =
+        (jobd->phase == Phase::kStarting || (jobd->phase == Phase::kWarm && !owner_is_self(user))) &&
+        jobd->record.job.value == 0 && !jobd->quitting;
     if (comes && jobd->record.user.uid == user.uid && wanted > 0) --wanted;
   }
   return wanted;
 }
 
-// After a burst. Job daemons of other users are no pool's: they came for a job and leave with it.
+void JobdManager::Expect(const UserIdentity& user) {
+  if (owner_is_self(user) || ::geteuid() != 0 || options_.pool.least == 0 || closing_ != Closing::kNo) return;
+  ExpectUntil(user, SteadyNow());
+  Balance();
+}
+
+void JobdManager::ExpectUntil(const UserIdentity& user, SteadyTime from) {
+  std::erase_if(expected_, [&](const Expected& one) { return one.user.uid == user.uid; });
+  if (options_.pool.least == 0) return;
+  // As many users as the pool may have job daemons.
+  if (expected_.size() >= options_.pool.most) expected_.erase(expected_.begin());
+  expected_.push_back({user, from, from + options_.pool.idle});
+}
+
+// Warm job daemons of users whose jobs have stopped coming.
+void JobdManager::DismissUnexpected(SteadyTime now) {
+  std::erase_if(expected_, [&](const Expected& one) { return one.until <= now; });
+  for (auto& [seq, jobd] : jobds_) {
+    const UserIdentity& user = jobd->record.user;
+    if (jobd->phase != Phase::kWarm || jobd->quitting || owner_is_self(user)) continue;
+    if (std::none_of(expected_.begin(), expected_.end(),
+                     [&](const Expected& one) { return one.user.uid == user.uid; }))
+      QuitJobd(*jobd, "no job of its user has come");
+  }
+}
+
+// After a burst.
 void JobdManager::ShrinkPool() {
   const std::uint32_t ready = warm();
   std::uint32_t surplus = ready - std::min(ready, pool_.Target(SteadyNow()));
@@ -55,12 +88,14 @@ void JobdManager::ShrinkPool() {
 void JobdManager::Balance() {
   if (closing_ != Closing::kNo) return;
   ShrinkPool();
+  DismissUnexpected(SteadyNow());
   std::vector<UserIdentity> users{Self()};
-  for (const auto& entry : waiting_) {
-    const UserIdentity& user = entry.second.start.user;
+  const auto add = [&](const UserIdentity& user) {
     if (std::none_of(users.begin(), users.end(), [&](const auto& u) { return u.uid == user.uid; }))
       users.push_back(user);
-  }
+  };
+  for (const auto& entry : waiting_) add(entry.second.start.user);
+  for (const Expected& one : expected_) add(one.user);
   for (const UserIdentity& user : users) {
     for (std::uint32_t left = WantedStarts(user); left > 0; --left) {
       const Status started = StartJobd(user);
@@ -88,6 +123,10 @@ void JobdManager::ArmBalance() {
   else if (ready < target)
     consider(std::max(pool_.RefillAfter(ready), backoff_until_));
   if (target > options_.pool.least) consider(pool_.ShrinkAt());
+  for (const Expected& one : expected_) {
+    consider(std::max(one.from, backoff_until_));
+    consider(one.until);
+  }
   if (next == SteadyTime::max()) return;
   balance_timer_ = loop_.After(std::chrono::ceil<Millis>(next - now), [this] { Balance(); });
 }
@@ -133,9 +172,11 @@ Status JobdManager::StartJobd(const UserIdentity& user) {
 
 Status JobdManager::StartProcess(Jobd& jobd) {
   const JobdRecord& record = jobd.record;
-  if (options_.pool.least > 0 && owner_is_self(record.user)) {
+  if (options_.pool.least > 0) {
     const Status ordered =
-        zygote_.Order(record.seq, {options_.paths.run_directory(record.seq), record.cookie});
+        zygote_.Order(record.seq, {options_.paths.run_directory(record.seq), record.cookie,
+                                   options_.paths.shm_node(record.user.uid),
+                                   fmt::format("{}", record.user.uid), fmt::format("{}", record.user.gid)});
     jobd.ordered = ordered.ok();
     if (ordered.ok()) return ordered;
   }

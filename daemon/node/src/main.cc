@@ -79,7 +79,8 @@ Result<NodeDaemon::Options> Prepare(const Options& options, const NodeSpec& spec
                           .controller = options.controller,
                           .jobds = std::move(jobds),
                           .sessions = std::move(sessions),
-                          .far = {}};
+                          .far = {},
+                          .plugin_socket = options.plugin_socket};
   if (options.controller.starts_with(kTlsPrefix)) out.far = options.far;
   return out;
 }
@@ -132,6 +133,7 @@ Status Run(Options& options) {
   ::unlink(paths.attach_socket().c_str());
   ::unlink(paths.jobd_socket().c_str());
   ::unlink(paths.nam_link().c_str());
+  if (!options.plugin_socket.empty()) ::unlink(options.plugin_socket.c_str());
   MSA_ASSIGN_OR_RETURN(NodeDaemon::Options prepared, Prepare(options, topology.nodes[index], paths));
   MSA_ASSIGN_OR_RETURN(const std::unique_ptr<EventLoop> loop, EventLoop::Create());
   NodeDaemon daemon(*loop, std::move(prepared));

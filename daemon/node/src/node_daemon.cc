@@ -18,6 +18,9 @@
 namespace msa::node {
 namespace {
 
+// Another node daemon of this host has the socket that Slurm's plugin looks for.
+constexpr Millis kPluginRetry{2'000};
+
 Bytes FreeMemory() {
   const auto text = ReadFile("/proc/meminfo", 64 * 1024);
   constexpr std::string_view kKey = "MemAvailable:";
@@ -27,23 +30,6 @@ Bytes FreeMemory() {
   std::uint64_t kib = 0;
   std::from_chars(from, text->data() + text->size(), kib);
   return Bytes(kib << 10);
-}
-
-JobdManager::Handlers JobdHandlers(SessionRelay& sessions,
-                                   std::function<void(const JobKey&, wire::Frame)> on_report,
-                                   std::function<void(GoneJob)> on_gone) {
-  JobdManager::Handlers handlers;
-  handlers.on_report = std::move(on_report);
-  handlers.on_gone = std::move(on_gone);
-  handlers.on_session_frame = [&sessions](const JobKey& key, wire::Frame f) {
-    sessions.OnJobdFrame(key, std::move(f));
-  };
-  handlers.on_here = [&sessions](const JobKey& key) { sessions.OnHere(key); };
-  handlers.on_sessions_lost = [&sessions](const JobKey& key, const Status& why) {
-    sessions.OnSessionsLost(key, why);
-  };
-  handlers.on_drained = [&sessions](const JobKey& key) { sessions.OnDrained(key); };
-  return handlers;
 }
 
 }  // namespace
@@ -66,18 +52,53 @@ node_control::NodeDescription DescribeNode(const NodeSpec& spec, const MachineDe
 NodeDaemon::NodeDaemon(EventLoop& loop, Options options)
     : loop_(loop),
       options_(std::move(options)),
-      jobds_(loop, options_.jobds,
-             JobdHandlers(
-                 sessions_, [this](const JobKey& key, wire::Frame frame) { OnReport(key, std::move(frame)); },
-                 [this](GoneJob gone) { OnGone(std::move(gone)); })),
+      jobds_(loop, options_.jobds, JobdHandlers()),
       sessions_(loop, options_.sessions, jobds_) {}
 
-NodeDaemon::~NodeDaemon() { loop_.Cancel(heartbeat_timer_); }
+NodeDaemon::~NodeDaemon() {
+  loop_.Cancel(heartbeat_timer_);
+  loop_.Cancel(plugin_timer_);
+}
+
+JobdManager::Handlers NodeDaemon::JobdHandlers() {
+  JobdManager::Handlers handlers;
+  handlers.on_report = [this](const JobKey& key, wire::Frame frame) { OnReport(key, std::move(frame)); };
+  handlers.on_gone = [this](GoneJob gone) { OnGone(std::move(gone)); };
+  handlers.on_ended = [this](const JobKey& key, const std::string& reason) {
+    if (slurm_) slurm_->OnGone(key, reason);
+  };
+  handlers.on_session_frame = [this](const JobKey& key, wire::Frame f) {
+    sessions_.OnJobdFrame(key, std::move(f));
+  };
+  handlers.on_here = [this](const JobKey& key) {
+    sessions_.OnHere(key);
+    if (slurm_) slurm_->OnHere(key);
+  };
+  handlers.on_sessions_lost = [this](const JobKey& key, const Status& why) {
+    sessions_.OnSessionsLost(key, why);
+  };
+  handlers.on_drained = [this](const JobKey& key) { sessions_.OnDrained(key); };
+  return handlers;
+}
 
 Status NodeDaemon::Start() {
   MSA_RETURN_IF_ERROR(sessions_.Listen(options_.paths.attach_socket()));
   MSA_RETURN_IF_ERROR(jobds_.Start());
   MSA_RETURN_IF_ERROR(ListenToNamd());
+  if (!options_.plugin_socket.empty()) MSA_RETURN_IF_ERROR(ListenToPlugin(options_.plugin_socket));
+  ControllerSession::Options session;
+  session.address = options_.controller;
+  attach_address_ = "unix:" + options_.paths.attach_socket();
+  if (options_.far) {
+    MSA_RETURN_IF_ERROR(OpenDoor());
+    session.connect = [this](std::function<void(Result<UniqueFd>)> done) { door_->Connect(std::move(done)); };
+  }
+  controller_ = std::make_unique<ControllerSession>(loop_, std::move(session), ControllerHandlers());
+  controller_->Start();
+  return Status::Ok();
+}
+
+ControllerSession::Handlers NodeDaemon::ControllerHandlers() {
   ControllerSession::Handlers handlers;
   handlers.make_registration = [this] { return MakeRegistration(); };
   handlers.on_registered = [this](node_control::Registered registered) {
@@ -93,6 +114,11 @@ Status NodeDaemon::Start() {
   handlers.on_to_namd = [this](const node_control::ToNamd& command) {
     if (nam_) nam_->Send(command.frame);
   };
+  handlers.on_to_slurm = [this](const node_control::ToSlurm& command) {
+    if (!slurm_) return;
+    if (const Status taken = slurm_->OnController(command.frame); !taken.ok())
+      spdlog::warn("dropped: {}", taken.message());
+  };
   handlers.on_disconnected = [this](const Status& why) {
     loop_.Cancel(heartbeat_timer_);
     unsent_.Clear();  // told again with the rest
@@ -106,16 +132,7 @@ Status NodeDaemon::Start() {
     spdlog::warn("controller at {}: {}; next attempt in {} ms", options_.controller, why.message(),
                  retry.count());
   };
-  ControllerSession::Options session;
-  session.address = options_.controller;
-  attach_address_ = "unix:" + options_.paths.attach_socket();
-  if (options_.far) {
-    MSA_RETURN_IF_ERROR(OpenDoor());
-    session.connect = [this](std::function<void(Result<UniqueFd>)> done) { door_->Connect(std::move(done)); };
-  }
-  controller_ = std::make_unique<ControllerSession>(loop_, std::move(session), std::move(handlers));
-  controller_->Start();
-  return Status::Ok();
+  return handlers;
 }
 
 // Towards other hosts: the controller, and clients of the jobs here.
@@ -147,6 +164,37 @@ Status NodeDaemon::ListenToNamd() {
       loop_, NamLink::Options{.node = options_.description.name, .path = options_.paths.nam_link()},
       std::move(handlers));
   return nam_->Listen();
+}
+
+Status NodeDaemon::ListenToPlugin(const std::string& path) {
+  SlurmSteps::Outlets outlets;
+  outlets.to_controller = [this](wire::Frame frame) {
+    return controller_ && controller_->Send(node_control::FromSlurm{std::move(frame)}).ok();
+  };
+  outlets.to_jobd = [this](const JobKey& key, wire::Frame frame) { jobds_.Deliver(key, std::move(frame)); };
+  outlets.job_socket = [this](const JobKey& key) { return jobds_.JobSocket(key); };
+  outlets.expect = [this](JobId job, const UserIdentity& user) {
+    if (!jobds_.FindJob(job)) jobds_.Expect(user);
+  };
+  PluginSocket::Options options;
+  options.node = options_.description.name;
+  options.path = path;
+  auto steps = std::make_unique<SlurmSteps>(loop_, std::move(options), std::move(outlets));
+  const std::string directory = path.substr(0, path.rfind('/'));
+  if (::access(directory.c_str(), F_OK) != 0) MSA_RETURN_IF_ERROR(MakeDirectory(directory, 0755));
+  MSA_RETURN_IF_ERROR(steps->Listen().WithContext("socket for Slurm's plugin"));
+  spdlog::info("Slurm's plugin finds this node daemon at '{}'", path);
+  slurm_ = std::move(steps);
+  return Status::Ok();
+}
+
+void NodeDaemon::OpenPluginSocket() {
+  const Status listening = ListenToPlugin(wire::kSlurmPluginSocket);
+  if (listening.ok()) return slurm_->OnRegistered();
+  spdlog::error("{}; steps of Slurm on this node are not msa's; next attempt in {} ms", listening.message(),
+                kPluginRetry.count());
+  loop_.Cancel(plugin_timer_);
+  plugin_timer_ = loop_.After(kPluginRetry, [this] { OpenPluginSocket(); });
 }
 
 void NodeDaemon::Stop(End end, std::function<void()> done) {
@@ -206,6 +254,10 @@ void NodeDaemon::OnRegistered(node_control::Registered registered) {
     reports_.Forget(key);
     jobds_.ForgetExit(key);
   }
+  if (slurm_)
+    slurm_->OnRegistered();
+  else if (registered.slurm)
+    OpenPluginSocket();
   loop_.Cancel(heartbeat_timer_);
   SendHeartbeat();
 }
@@ -222,6 +274,7 @@ void NodeDaemon::OnToJobd(node_control::ToJobd command) {
 void NodeDaemon::OnQuitJob(const node_control::QuitJob& command) {
   const JobKey key{command.job, command.incarnation};
   reports_.Forget(key);
+  if (slurm_) slurm_->OnQuit(key, command.reason);
   jobds_.Quit(key, command.reason);
 }
 
@@ -244,6 +297,7 @@ void NodeDaemon::FlushReports() {
 
 void NodeDaemon::OnGone(GoneJob gone) {
   sessions_.OnGone(gone.key, gone.reason);
+  if (slurm_) slurm_->OnGone(gone.key, gone.reason);
   FlushReports();  // its last words come first
   if (gone.acknowledged) return reports_.Forget(gone.key);
   if (controller_ && controller_->connected()) SendGone(gone);

@@ -17,6 +17,7 @@
 #include "options.h"
 #include "report_log.h"
 #include "session_relay.h"
+#include "slurm_steps.h"
 #include "unsent_reports.h"
 
 namespace msa::node {
@@ -35,6 +36,9 @@ class NodeDaemon {
     JobdManager::Options jobds;
     SessionRelay::Options sessions;
     std::optional<FarOptions> far;  // with tls
+    // For Slurm's plugin; empty: the one that it looks for, as soon as a controller says that Slurm
+    // schedules.
+    std::string plugin_socket;
   };
   NodeDaemon(EventLoop& loop, Options options);
   ~NodeDaemon();
@@ -59,6 +63,10 @@ class NodeDaemon {
   void SendGone(const GoneJob& gone);
   Status OpenDoor();
   Status ListenToNamd();
+  Status ListenToPlugin(const std::string& path);
+  void OpenPluginSocket();
+  JobdManager::Handlers JobdHandlers();
+  ControllerSession::Handlers ControllerHandlers();
   // What the job daemons said since the loop's last turn.
   void FlushReports();
   void SendHeartbeat();
@@ -70,12 +78,14 @@ class NodeDaemon {
   SessionRelay sessions_;
   ReportLog reports_;
   UnsentReports unsent_;
-  std::unique_ptr<NamLink> nam_;  // of a node with network attached memory
+  std::unique_ptr<NamLink> nam_;       // of a node with network attached memory
+  std::unique_ptr<SlurmSteps> slurm_;  // of a node whose jobs Slurm schedules
   std::string attach_address_;
   std::unique_ptr<ControllerDoor> door_;  // with tls; gives connections to sessions_
   std::unique_ptr<ControllerSession> controller_;
   Millis heartbeat_interval_{1000};
   TimerId heartbeat_timer_{};
+  TimerId plugin_timer_{};
   std::string last_refusal_;  // logged once, not at every attempt
 };
 

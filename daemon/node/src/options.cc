@@ -11,6 +11,7 @@
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/unix_socket.h"
 #include "msa/adapters/tls/tcp_socket.h"
+#include "msa/base/slurm_messages.h"
 
 #include "node_paths.h"
 
@@ -79,6 +80,10 @@ ParsedOptions ParseOptions(int argc, char** argv) {
       ->check(CLI::Range(10, 3'600'000));
   app.add_option("--jobd", o.jobd, "path of msa-jobd (default: beside this executable)");
   app.add_option("--trampoline", o.trampoline, "path of msa-exec (default: beside this executable)");
+  app.add_option(
+      "--plugin-socket", o.plugin_socket,
+      "where Slurm's plugin msa_spank.so reports steps (default: " + std::string(wire::kSlurmPluginSocket) +
+          " if the controller runs with --scheduler=slurm, else nowhere)");
   app.add_option("--attach-hold-ms", o.attach_hold_ms,
                  "how long an attaching client waits for its job (default 10000)");
   app.add_option("--jobd-start-ms", o.jobd_start_ms,
@@ -118,6 +123,12 @@ Status CompleteOptions(Options& options) {
   } else {
     return Error(Code::kInvalidArgument, "--controller is '{}'; expected unix:PATH or tls:HOST:PORT",
                  options.controller);
+  }
+  if (!options.plugin_socket.empty()) {
+    if (!options.plugin_socket.starts_with('/'))
+      return Error(Code::kInvalidArgument, "--plugin-socket is '{}'; expected an absolute path",
+                   options.plugin_socket);
+    MSA_RETURN_IF_ERROR(CheckSocketPath(options.plugin_socket));
   }
   const NodePaths paths(options.dir, options.name);
   // The longest socket of a node: a job daemon's own, with a number that grows.

@@ -21,10 +21,11 @@ struct Options {
   std::string name;
   std::string dir;
   std::string topology;
-  std::string controller;  // default: unix:DIR/controller.sock
-  FarOptions far;          // used if the controller is at a tls address
-  std::string jobd;        // default: msa-jobd beside this executable
-  std::string trampoline;  // default: msa-exec beside this executable
+  std::string controller;     // default: unix:DIR/controller.sock
+  FarOptions far;             // used if the controller is at a tls address
+  std::string jobd;           // default: msa-jobd beside this executable
+  std::string trampoline;     // default: msa-exec beside this executable
+  std::string plugin_socket;  // default: wire::kSlurmPluginSocket where Slurm schedules, else none
   std::uint32_t pool = 2;
   std::uint32_t pool_idle_ms = 10'000;
   std::uint32_t attach_hold_ms = 10'000;

@@ -1,7 +1,5 @@
 #include "run_as.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "msa/adapters/process/become_user.h"
 #include "msa/base/status.h"
 
 namespace msa::node {
@@ -33,13 +32,7 @@ int RunAs(int argc, char** argv) {
   if (argc < 4 || uid_error != std::errc() || colon == who.data() + who.size() || *colon != ':' ||
       std::from_chars(colon + 1, who.data() + who.size(), gid).ec != std::errc())
     return Fail(fmt::format("--run-as is '{}'; expected UID:GID and a program", who));
-  const passwd* user = ::getpwuid(uid);
-  if ((user != nullptr ? ::initgroups(user->pw_name, gid) : ::setgroups(1, &gid)) != 0)
-    return Fail(ErrnoError(errno, fmt::format("set groups of uid {}", uid)).message());
-  if (::setresgid(gid, gid, gid) != 0)
-    return Fail(ErrnoError(errno, fmt::format("become gid {}", gid)).message());
-  if (::setresuid(uid, uid, uid) != 0)
-    return Fail(ErrnoError(errno, fmt::format("become uid {}", uid)).message());
+  if (const Status become = BecomeUser({uid, gid}); !become.ok()) return Fail(become.message());
   ::execv(argv[3], argv + 3);
   return Fail(ErrnoError(errno, fmt::format("start '{}' as uid {}", argv[3], uid)).message());
 }

@@ -76,6 +76,7 @@ void FakeController::Take(Stream& stream, v1::NodeReport report) {
       answer.heartbeat_interval = Millis(50);
       answer.system_name = "test";
       if (keep_all_) answer.keep = in.jobds;
+      answer.slurm = slurm_;
       stream.Send(node_control::ToProto(answer));
       registrations_.push_back(std::move(in));
       break;
@@ -104,6 +105,12 @@ void FakeController::Take(Stream& stream, v1::NodeReport report) {
     case v1::NodeReport::kNamdGone:
       namds_gone_.push_back(report.namd_gone().reason());
       break;
+    case v1::NodeReport::kFromSlurm: {
+      auto from = node_control::FromProto(std::move(*report.mutable_from_slurm()));
+      ASSERT_TRUE(from.ok());
+      from_slurm_.push_back(std::move(from->frame));
+      break;
+    }
     default:
       ADD_FAILURE() << "unexpected report " << report.what_case();
   }
@@ -142,6 +149,10 @@ std::vector<std::string> FakeController::namds_gone() {
   MutexLock lock(mu_);
   return namds_gone_;
 }
+std::vector<wire::Frame> FakeController::from_slurm() {
+  MutexLock lock(mu_);
+  return from_slurm_;
+}
 bool FakeController::Got(std::uint16_t type) {
   MutexLock lock(mu_);
   return std::any_of(from_jobd_.begin(), from_jobd_.end(),
@@ -154,6 +165,7 @@ void FakeController::Clear() {
   gone_.clear();
   from_namd_.clear();
   namds_gone_.clear();
+  from_slurm_.clear();
 }
 void FakeController::Send(v1::NodeCommand command) {
   std::shared_ptr<Stream> stream;

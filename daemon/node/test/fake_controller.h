@@ -25,6 +25,8 @@ class FakeController : public v1::NodeControlService::CallbackService {
   // The process of the controller goes away and comes back.
   void Start();
   void Stop();
+  // Registered.slurm.
+  void LetSlurmSchedule() { slurm_ = true; }
   // Registered.keep: all that the node reported, or none of it.
   void KeepNothing() { keep_all_ = false; }
 
@@ -36,7 +38,8 @@ class FakeController : public v1::NodeControlService::CallbackService {
   std::vector<node_control::JobdGone> gone() MSA_EXCLUDES(mu_);
   std::vector<wire::Frame> from_namd() MSA_EXCLUDES(mu_);
   std::vector<std::string> namds_gone() MSA_EXCLUDES(mu_);  // their reasons
-  bool Got(std::uint16_t type) MSA_EXCLUDES(mu_);           // a FromJobd of this type
+  std::vector<wire::Frame> from_slurm() MSA_EXCLUDES(mu_);
+  bool Got(std::uint16_t type) MSA_EXCLUDES(mu_);  // a FromJobd of this type
   // Forgets recorded messages.
   void Clear() MSA_EXCLUDES(mu_);
 
@@ -52,6 +55,7 @@ class FakeController : public v1::NodeControlService::CallbackService {
   std::thread thread_;
   std::unique_ptr<GrpcServer> server_;
   std::atomic<bool> keep_all_ = true;
+  std::atomic<bool> slurm_ = false;
   Mutex mu_;
   std::weak_ptr<Stream> stream_ MSA_GUARDED_BY(mu_);
   std::vector<node_control::RegisterNode> registrations_ MSA_GUARDED_BY(mu_);
@@ -60,6 +64,7 @@ class FakeController : public v1::NodeControlService::CallbackService {
   std::vector<node_control::JobdGone> gone_ MSA_GUARDED_BY(mu_);
   std::vector<wire::Frame> from_namd_ MSA_GUARDED_BY(mu_);
   std::vector<std::string> namds_gone_ MSA_GUARDED_BY(mu_);
+  std::vector<wire::Frame> from_slurm_ MSA_GUARDED_BY(mu_);
 };
 
 }  // namespace msa::node::test

@@ -149,6 +149,32 @@ TEST_F(NodedTest, RunsAJobAsItsUserWhenItRunsAsRoot) {
   EXPECT_TRUE(Eventually(kLimit, [&] { return ReadTail(dir_ + "/user", 100) == "65534\n65534\nend\n"; }));
 }
 
+TEST_F(NodedTest, KeepsAJobDaemonReadyForTheNextJobOfAUserUntilNoneComes) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can start job daemons for other users";
+  const UserIdentity user{65534, 65534};
+  ASSERT_EQ(::chmod(dir_.c_str(), 0755), 0);
+  StartNoded({"--pool-idle-ms", "1500"});
+  ASSERT_TRUE(WarmReaches(2)) << Log();
+  ASSERT_EQ(::chmod(dir_.c_str(), 0777), 0);
+  const auto of_user = [&] {
+    const std::vector<pid_t> pids = Pids();
+    return std::count_if(pids.begin(), pids.end(), [&](pid_t pid) {
+      const auto status = ReadFile("/proc/" + std::to_string(pid) + "/status", 64 * 1024);
+      return status.ok() &&
+             status->find("\nUid:\t65534\t65534\t65534\t65534\nGid:\t65534\t65534\t65534\t65534\n") !=
+                 std::string::npos;
+    });
+  };
+  auto job = Job(7, {"--", "exec sleep 1000"});
+  job.user = user;
+  controller_->Send(node_control::ToProto(job));
+  ASSERT_TRUE(Started()) << Log();
+  const auto with_task = of_user();
+  EXPECT_TRUE(Eventually(kLimit, [&] { return of_user() == with_task + 1; })) << Log();
+  EXPECT_EQ(controller_->heartbeat().jobd_warm, 2U) << "the pool of its own is untouched";
+  EXPECT_TRUE(Eventually(kLimit, [&] { return of_user() == with_task; })) << Log();
+}
+
 TEST_F(NodedTest, WhatAJobDaemonMayNotSendStaysOnItsNodeAndCostsNoSession) {
   StartNoded();
   ASSERT_TRUE(WarmReaches(2)) << Log();

@@ -16,6 +16,7 @@
 #include <memory>
 #include <string>
 
+#include "msa/adapters/process/become_user.h"
 #include "msa/adapters/process/byte_stream.h"
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/event_loop.h"
@@ -164,6 +165,9 @@ void BeZygote(std::map<std::string, std::string>& options) {
   const auto order = ServeForks(UniqueFd(std::stoi(options["--zygote"])));
   if (!order.ok() || !*order) ::_exit(order.ok() ? 0 : 1);
   options["--directory"] = (*order)->words.at(0);
+  const UserIdentity user{static_cast<std::uint32_t>(std::stoul((*order)->words.at(3))),
+                          static_cast<std::uint32_t>(std::stoul((*order)->words.at(4)))};
+  if (user.uid != ::geteuid() && !BecomeUser(user).ok()) ::_exit(1);
   const std::string& cookie = (*order)->words.at(1);
   ::memcpy(::getenv("MSA_JOBD_COOKIE"), cookie.data(), cookie.size());
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "msa/job/job_variables.h"
@@ -18,6 +19,7 @@ std::vector<std::string> JobVariablesOf(const wire::LaunchJob& launch) {
   job.submit_dir = pmix::GetVariable(launch.step.env, "PWD").value_or("");
   if (!job.submit_dir.starts_with('/')) job.submit_dir = launch.step.cwd;
   job.nam_regions = pmix::GetVariable(launch.step.env, kNamRegionsVariable).value_or("");
+  job.gateways = pmix::GetVariable(launch.step.env, kGatewaysVariable).value_or("");
   job.nnodes = static_cast<std::uint32_t>(launch.members.size());
   std::map<std::uint32_t, std::string> names;
   for (const wire::Member& member : launch.members) names[member.index] = member.node;
@@ -27,7 +29,11 @@ std::vector<std::string> JobVariablesOf(const wire::LaunchJob& launch) {
     component.ntasks = placed.ntasks;
     for (const wire::ComponentShare& share : placed.shares) component.nodes.push_back(names[share.member]);
   }
-  return JobVariableLines(job);
+  std::vector<std::string> lines = JobVariableLines(job);
+  // Of a job of Slurm nobody told: SLURM_SUBMIT_DIR has it.
+  if (launch.slurms)
+    std::erase_if(lines, [](const std::string& line) { return line.starts_with("MSA_SUBMIT_DIR="); });
+  return lines;
 }
 
 NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch) {
@@ -36,8 +42,10 @@ NamespaceRegister RegisterOfStep(const wire::LaunchJob& launch) {
   std::erase_if(reg.spec.env, IsJobVariable);  // of an outer job
   if (launch.mode != wire::JobMode::kStep)
     for (std::string& line : JobVariablesOf(launch)) reg.spec.env.push_back(std::move(line));
-  else if (const auto regions = pmix::GetVariable(launch.step.env, kNamRegionsVariable))
-    reg.spec.env.push_back(fmt::format("{}={}", kNamRegionsVariable, *regions));
+  else
+    for (const std::string_view name : {kNamRegionsVariable, kGatewaysVariable})
+      if (const auto value = pmix::GetVariable(launch.step.env, name))
+        reg.spec.env.push_back(fmt::format("{}={}", name, *value));
   std::map<std::uint32_t, std::uint32_t> node_of;  // member -> index into nodes
   std::map<std::uint32_t, std::string> names;
   for (const wire::Member& member : launch.members) {
@@ -90,6 +98,7 @@ Result<std::unique_ptr<StdioHub>> Head::MakeHub(StepId id, const wire::StepSpec&
                      id == main_ ? "job" : "step", error.message()),
          1);
   };
+  if (launch_.slurms) outlet.on_notice = [this, id](const std::string& text) { SayToSlurm(id, text); };
   auto hub = std::make_unique<StdioHub>(std::move(options), std::move(outlet));
   if (!plan.ok()) return plan.status();
   return hub;
@@ -217,6 +226,9 @@ bool Head::IsForHead(std::uint16_t type) {
     case ForeignCollective::kType:
     case ForeignModex::kType:
     case ForeignModexReply::kType:
+    case SlurmJoined::kType:
+    case SlurmLost::kType:
+    case SrunEnded::kType:
       return true;
     default:
       return false;
@@ -271,6 +283,12 @@ void Head::OnMember(std::uint32_t from, const wire::Frame& frame) {
       return with(ForeignModex{}, [&](auto m) { OnModexOut(from, frame.id, m); });
     case ForeignModexReply::kType:
       return with(ForeignModexReply{}, [&](auto m) { OnModexServed(frame.id, m); });
+    case SlurmJoined::kType:
+      return with(SlurmJoined{}, [&](auto m) { OnSlurmJoined(from, m); });
+    case SlurmLost::kType:
+      return with(SlurmLost{}, [&](auto m) { OnSlurmLost(m); });
+    case SrunEnded::kType:
+      return with(SrunEnded{}, [&](auto m) { OnSrunEnded(m); });
     default:
       outlet_.Log(
           fmt::format("member {} sent a message of type {:#06x} to the head; ignored", from, frame.type));
@@ -324,6 +342,7 @@ void Head::StartIfReady(Namespace& ns) {
   if (ns.phase != Phase::kRegistering || !ns.awaiting_ready.empty()) return;
   if (ns.ending) return CheckEnded(ns.reg.spec.nspace);
   ns.phase = Phase::kStarting;
+  if (launch_.slurms && ns.reg.spawn != 0) NumberParts(ns);
   std::map<std::uint32_t, NamespaceStart> starts;
   for (std::uint32_t rank = 0; rank < ns.tasks.size(); ++rank) {
     const std::uint32_t member = ns.reg.spec.rank_member[rank];
@@ -332,7 +351,9 @@ void Head::StartIfReady(Namespace& ns) {
     NamespaceStart& start = starts[member];
     start.nspace = ns.reg.spec.nspace;
     const bool bind = ns.reg.spec.bind && !known->second.oversubscribed;
-    start.tasks.push_back({Rank(rank), bind ? ns.rank_cores[rank] : std::vector<std::uint16_t>()});
+    start.tasks.push_back({Rank(rank), bind ? ns.rank_cores[rank] : std::vector<std::uint16_t>(), 0, 0});
+    if (!ns.rank_part.empty())
+      std::tie(start.tasks.back().part, start.tasks.back().number) = ns.rank_part[rank];
     if (rank == 0)
       start.want_stdin = ns.reg.spawn == 0 && HubOf(ns).interactive() && ns.reg.spec.stdio.in.empty();
     ns.tasks[rank] = TaskPhase::kAsked;
@@ -340,6 +361,7 @@ void Head::StartIfReady(Namespace& ns) {
   }
   for (const auto& [member, start] : starts) ns.awaiting_started.insert(member);
   for (const auto& [member, start] : starts) Tell(member, start);
+  if (!ns.parts.empty()) StartSruns(ns);
 }
 
 void Head::OnStarted(std::uint32_t from, const TasksStarted& message) {
@@ -470,8 +492,9 @@ void Head::FlushLines(Namespace& ns) {
   ns.line_timer = {};
   for (const std::string& line : ns.result.TakeLines()) {
     if (ns.failure.empty()) ns.failure = line;
-    // How a script ended is its author's affair, as with sbatch: no line in his output.
-    if (ns.reg.spec.step != wire::kBatchStep) HubOf(ns).Notice(line);
+    // How a script ended is its author's affair, as with sbatch: no line in his output. How a task of Slurm
+    // did srun says.
+    if (ns.reg.spec.step != wire::kBatchStep && !launch_.slurms) HubOf(ns).Notice(line);
   }
 }
 
@@ -537,6 +560,9 @@ Status Head::CheckInvariants() const {
     if (id != main_ && lives != (step.phase == Step::Phase::kRunning))
       return Error(Code::kInternal, "step {} runs without namespaces, or the reverse", id);
   }
+  for (const auto& [id, gathering] : gatherings_)
+    if (steps_.contains(id) || gathering.world.complete())
+      return Error(Code::kInternal, "step {} of Slurm is a world and still gathered", id);
   for (const auto& [session, id] : step_sessions_)
     if (!steps_.contains(id)) return Error(Code::kInternal, "session {}: its step {} is gone", session, id);
   if (exit_ && !namespaces_.empty())

@@ -23,6 +23,7 @@
 #include "head_connect.h"
 #include "peer_messages.h"
 #include "slot_map.h"
+#include "slurm_world.h"
 #include "stdio_hub.h"
 #include "step_plan.h"
 #include "step_result.h"
@@ -57,7 +58,10 @@ class HeadOutlet {
 };
 
 struct HeadOptions {
-  Millis kill_grace{2'000};   // between SIGTERM and SIGKILL of a namespace that msa ends by itself
+  Millis kill_grace{2'000};  // between SIGTERM and SIGKILL of a namespace that msa ends by itself
+  // Between SIGTERM to a namespace and to those connected to it. libpmix 4.2.2 answers an operation whose
+  // ranks it loses one after the other at once after it has freed it, and takes the job daemon with it.
+  Millis end_apart{50};
   Millis line_delay{100};     // equal ends of tasks within it share a line
   Millis resend{2'000};       // of what the controller has not answered
   Millis owner_wait{10'000};  // how long an ended job waits for its owner to come and read
@@ -69,7 +73,9 @@ struct HeadOptions {
   Millis allotment_wait{10'000};  // for the controller's word on more network attached memory
   Millis step_owner_wait{2'000};  // how long the msactl of a step inside a job may stay away
   std::size_t max_steps = 4096;   // at once, waiting ones included
-  Millis kill_report{10'000};     // a member that does not report the end of killed tasks by then is lost
+  // For the rest of a step's tasks, once one of them has come. Slurm's plugin waits 60 s.
+  Millis slurm_world_wait{50'000};
+  Millis kill_report{10'000};  // a member that does not report the end of killed tasks by then is lost
 };
 
 // The namespace of the first step, or of the script, as every member of the job registers it, without being
@@ -144,6 +150,9 @@ class Head {
     std::set<std::string> linked;   // connected namespaces (MPI-2 dynamic processes)
     std::uint64_t spawn = 0;        // key of spawns_ while the parent waits for the answer
     std::vector<GrantId> grants;    // whose slots it uses or has used
+    // Of children that Slurm starts: the job of each part, and part and number of each rank.
+    std::vector<JobId> parts;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> rank_part;
   };
   struct SpawnJob {
     std::uint32_t from = 0;  // member and request to answer
@@ -201,6 +210,11 @@ class Head {
     TimerId immediate_timer{};
     TimerId away_timer{};
   };
+  // A step of Slurm whose tasks are not all known.
+  struct SlurmGathering {
+    SlurmWorld world;
+    TimerId timer{};
+  };
   struct Outcome {
     wire::JobState state = wire::JobState::kCompleted;
     std::int32_t code = 0;
@@ -253,7 +267,10 @@ class Head {
   // head_end.cc: ends of every kind
   // kQuiet leaves connected namespaces alone; kAbort's text replaces an earlier reason.
   enum class EndKind : std::uint8_t { kQuiet, kFailure, kAbort };
-  void EndNamespace(const std::string& nspace, const std::string& text, EndKind kind);
+  // SIGTERM goes out after `delay`.
+  void EndNamespace(const std::string& nspace, const std::string& text, EndKind kind,
+                    Millis delay = Millis(0));
+  void TermNamespace(const std::string& nspace);
   void EndConnected(const std::string& nspace);
   void KillNamespace(const std::string& nspace);
   void GiveUpOn(const std::string& nspace);
@@ -310,6 +327,7 @@ class Head {
   bool Linger(SpawnJob& job);
   void AskGrant(SpawnJob& job, const SpawnShortage& shortage);
   void OnGrantAnswer(const wire::GrantAnswer& answer);
+  void OnOwnNodes(const wire::GrantAnswer& answer);
   void Borrow(const wire::GrantAnswer& answer);
   void WithdrawAsk(SpawnJob& job);
   void PlaceSpawned(SpawnJob& job, SpawnPlace place);
@@ -335,6 +353,26 @@ class Head {
   void Forget(SpawnJob& job);
   static bool IsReserved(const SpawnJob& job, std::uint32_t member);
   std::string NamespaceOf(const SpawnJob& job);
+
+  // head_slurm.cc: worlds of tasks that Slurm starts
+  std::string SlurmNamespace(StepId step) const;
+  void OnSlurmJoined(std::uint32_t from, const SlurmJoined& message);
+  void OnSlurmLost(const SlurmLost& message);
+  Status CheckSlurmStep(StepId step) const;
+  void MakeSlurmWorld(StepId id);
+  void DropSlurmWorld(StepId id, const std::string& text);
+  void LoseSlurmMember(std::uint32_t index, const std::string& reason);
+  void DropSlurmWorlds(const std::string& text);
+  void ForgetSlurmStep(StepId id);
+  void RememberSlurmStep(StepId id, const std::string& text);
+  void SayToSlurm(StepId id, const std::string& text);
+  JobId SlurmJobOf(std::uint32_t member) const;
+  // Of a rank on these cores: the companion that holds them, else as above.
+  JobId SlurmJobOf(std::uint32_t member, const std::vector<std::uint16_t>& cores) const;
+  void NumberParts(Namespace& ns);
+  void StartSruns(const Namespace& ns);
+  void StopSruns(const Namespace& ns);
+  void OnSrunEnded(const SrunEnded& message);
 
   // head_store.cc
   void OnPublish(const StoreCaller& caller, StorePublish message);
@@ -422,6 +460,13 @@ class Head {
   bool sessions_possible_ = true;  // the node daemon is there
   // Ends of steps that are forgotten: a session that comes too late must not run its step again.
   std::deque<std::pair<std::string, wire::SessionEnd>> past_;
+  std::map<StepId, SlurmGathering> gatherings_;
+  // Under which job of Slurm a member's node can be used, where that is not the job's own number: that of a
+  // component, or of the companion that lent the node.
+  std::map<std::uint32_t, JobId> slurm_jobs_;
+  bool het_ = false;  // a heterogeneous job of Slurm's
+  std::map<StepId, std::string>
+      slurm_past_;  // steps that were; what a task of theirs that comes late is told
   pmix::DataStore store_;
   std::map<std::uint64_t, StoreCaller> lookups_;
   std::uint64_t next_lookup_ = 1;
@@ -433,6 +478,7 @@ class Head {
   std::map<std::uint64_t, wire::GrantAsk> open_asks_;
   std::vector<wire::Member> told_members_;                         // as the controller told last
   std::map<std::uint64_t, std::vector<wire::GrantShare>> grants_;  // by id
+  std::map<std::uint64_t, JobId> companions_;                      // of Slurm, by grant
   std::set<std::uint64_t> released_;                               // told, not yet gone from the membership
   std::set<std::uint64_t> recalled_;   // nothing starts there any more; released when nothing runs there
   std::set<std::string> warned_keys_;  // keys and texts that are shown once a job

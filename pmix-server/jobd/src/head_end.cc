@@ -15,7 +15,7 @@ constexpr std::int32_t kNodeFailCode = 125;
 
 // Asks the tasks to leave, kills them after the grace. The namespace itself goes when its last task has been
 // reported.
-void Head::EndNamespace(const std::string& nspace, const std::string& text, EndKind kind) {
+void Head::EndNamespace(const std::string& nspace, const std::string& text, EndKind kind, Millis delay) {
   Namespace* ns = Find(nspace);
   if (ns == nullptr || ns->ending) return;
   if (!text.empty()) {
@@ -25,14 +25,23 @@ void Head::EndNamespace(const std::string& nspace, const std::string& text, EndK
   }
   ns->ending = true;
   if (kind != EndKind::kQuiet) ns->abnormal = true;
+  if (delay == Millis(0))
+    TermNamespace(nspace);
+  else
+    ns->kill_timer = outlet_.After(delay, [this, nspace] { TermNamespace(nspace); });
+  // Later: callers still look at the namespace.
+  outlet_.After(Millis(0), [this, nspace] { CheckEnded(nspace); });
+  if (kind != EndKind::kQuiet) EndConnected(nspace);
+}
+
+void Head::TermNamespace(const std::string& nspace) {
+  Namespace* ns = Find(nspace);
+  if (ns == nullptr) return;
   if (ns->alive > 0) {
     TellAll(NamespaceSignal{nspace, SIGTERM, true});
     TellAll(NamespaceSignal{nspace, SIGCONT});
   }
   ns->kill_timer = outlet_.After(options_.kill_grace, [this, nspace] { KillNamespace(nspace); });
-  // Later: callers still look at the namespace.
-  outlet_.After(Millis(0), [this, nspace] { CheckEnded(nspace); });
-  if (kind != EndKind::kQuiet) EndConnected(nspace);
 }
 
 // Whoever is still connected to a namespace that fails hears of it by an event, and is then ended too, unless
@@ -54,7 +63,7 @@ void Head::EndConnected(const std::string& nspace) {
     Find(other)->collateral = true;
     EndNamespace(other,
                  fmt::format("{} is ended: {}, which it is connected to, failed", Name(*peer), Name(*failed)),
-                 EndKind::kFailure);
+                 EndKind::kFailure, options_.end_apart);
   }
 }
 
@@ -63,6 +72,7 @@ void Head::KillNamespace(const std::string& nspace) {
   if (ns == nullptr) return;
   outlet_.Cancel(ns->kill_timer);
   HubOf(*ns).LiftWindow();
+  if (ns->phase == Phase::kStarting) StopSruns(*ns);
   TellAll(NamespaceKill{nspace});
   ns->kill_timer = outlet_.After(options_.kill_report, [this, nspace] { GiveUpOn(nspace); });
 }
@@ -255,6 +265,7 @@ void Head::CheckStepOver(StepId id) {
   const bool lives = std::any_of(namespaces_.begin(), namespaces_.end(),
                                  [&](const auto& it) { return it.second.reg.spec.step == id; });
   if (lives || id == main_) return;
+  if (launch_.slurms) return ForgetSlurmStep(id);
   Step& step = steps_.at(id);
   Outcome outcome = OutcomeOf(step);
   // The end of the allocation is its owner's success, not that of what still ran.
@@ -340,6 +351,7 @@ void Head::Cancel(wire::CancelJob order) {
     for (const auto& [number, job] : spawns_) spawns.push_back(number);
     for (const std::uint32_t number : spawns) RefuseSpawn(number, pmix::kPmixErr, "the job is ending");
     for (const StepId id : std::vector<StepId>(waiting_)) RefuseStep(id, 1, text);
+    DropSlurmWorlds(text);
     for (auto& [id, step] : steps_)
       if (id != main_ && step.message.empty()) step.message = text;
     for (auto& [nspace, ns] : namespaces_) {

@@ -104,6 +104,7 @@ void Head::OnMembersChanged(Epoch epoch, const std::vector<wire::Member>& member
                                   [&](const auto& share) { return IsGone(share); });
     if (over) released_.erase(grant.first);
     if (over) recalled_.erase(grant.first);
+    if (over) companions_.erase(grant.first);
     return over;
   });
 }
@@ -167,6 +168,7 @@ void Head::OnMemberLost(std::uint32_t index, const std::string& reason) {
   if (exit_) return;
   TellAll(MemberGone{index, reason});
   ForeignMemberLost(index, reason);
+  LoseSlurmMember(index, reason);
   std::vector<std::string> all;
   for (const auto& [nspace, ns] : namespaces_) all.push_back(nspace);
   for (const std::string& nspace : all)

@@ -145,10 +145,30 @@ void Head::Borrow(const wire::GrantAnswer& answer) {
               return std::find(lent.cores.begin(), lent.cores.end(), core) != lent.cores.end();
             });
   grants_[answer.grant.value] = answer.shares;
+  if (answer.slurm_job.value != 0) companions_[answer.grant.value] = answer.slurm_job;
   RefreshSlots();
 }
 
+// Nothing is lent: the job holds more in Slurm than its steps have told of, and that is in the membership
+// now.
+void Head::OnOwnNodes(const wire::GrantAnswer& answer) {
+  het_ = het_ || (answer.slurm_job.value != 0 && answer.slurm_job != launch_.job);
+  for (const wire::GrantShare& share : answer.shares)
+    if (answer.slurm_job != launch_.job) slurm_jobs_[share.member] = answer.slurm_job;
+  if (open_asks_.erase(answer.request) == 0) return;
+  const auto it = std::find_if(spawns_.begin(), spawns_.end(), [&](const auto& entry) {
+    return entry.second.grant_request == answer.request;
+  });
+  if (it == spawns_.end()) return;
+  it->second.grant_request = 0;
+  --it->second.asks;
+  // Its number is that of the companion, which users see.
+  if (answer.request + 1 == next_grant_request_) --next_grant_request_;
+  TrySpawn(it->first);
+}
+
 void Head::OnGrantAnswer(const wire::GrantAnswer& answer) {
+  if (launch_.slurms && answer.grant.value == 0 && answer.reason.empty()) return OnOwnNodes(answer);
   const bool known = open_asks_.erase(answer.request) > 0;
   if (!known && (answer.grant.value == 0 || grants_.contains(answer.grant.value))) return;
   // Also one that nobody waits for any more: it is released below.

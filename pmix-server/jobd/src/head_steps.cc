@@ -45,6 +45,10 @@ void Head::OnStepOpen(std::uint64_t session, wire::StepOpen open) {
     return RefuseSession(
         session, kUsage,
         fmt::format("job {} is an ordinary run; steps run in batch jobs and allocations", launch_.job));
+  if (launch_.slurms)
+    return RefuseSession(session, kUsage,
+                         fmt::format("job {} is Slurm's, which starts its steps; use srun --jobid={}",
+                                     launch_.job, launch_.job));
   const bool script_over =
       launch_.mode == wire::JobMode::kBatch && !namespaces_.contains(launch_.step.nspace);
   if (cancelled_ || exit_ || script_over)
@@ -280,6 +284,7 @@ void Head::OnStepSessionOver(std::uint64_t session) {
 void Head::ArmAway(Step& step) {
   outlet_.Cancel(step.away_timer);
   step.away_timer = {};
+  if (launch_.slurms) return;       // srun has its tasks; nobody attaches
   if (!sessions_possible_) return;  // OnControllerLink arms it
   step.away_timer = outlet_.After(options_.step_owner_wait, [this, id = step.id] {
     const auto it = steps_.find(id);

@@ -12,6 +12,9 @@
 #include "msa/base/unique_fd.h"
 #include "msa/jobd/task_messages.h"
 
+#include "descriptor_stream.h"
+#include "slurm_tasks.h"
+
 namespace msa::jobd {
 
 // MSA_JOB_SOCKET: where the tasks of this node reach their job daemon. Accepts this process's own user alone.
@@ -25,6 +28,10 @@ class JobSocket {
     Greeter greet;
     std::function<void(std::uint64_t client, const wire::TaskHello& task, const wire::Frame& frame)> on_frame;
     std::function<void(std::uint64_t client)> on_closed;
+    // A task of Slurm, instead of a hello; nothing else comes from it. null: there are none.
+    std::function<void(std::uint64_t client, SlurmJoin join)> on_join;
+    // msa-exec in the process `pid`, instead of a hello; an error refuses it.
+    std::function<Result<wire::TaskExec>(pid_t pid)> on_exec;
   };
   // kInvalidArgument: path too long; else the system's reason.
   static Result<std::unique_ptr<JobSocket>> Create(EventLoop& loop, const std::string& path,
@@ -40,6 +47,8 @@ class JobSocket {
     if (const auto it = clients_.find(client); it != clients_.end())
       it->second.channel->SendMessage(message, id);
   }
+  // The answer to a join, with a descriptor beside it if that is valid.
+  void Answer(std::uint64_t client, const wire::SlurmTaskReady& ready, UniqueFd descriptor);
   // The same for a frame that is relayed. A client that does not read is dropped.
   void SendFrame(std::uint64_t client, const wire::Frame& frame);
 
@@ -51,11 +60,16 @@ class JobSocket {
             std::function<void(const std::string&)> log);
   struct Client {
     std::unique_ptr<FrameChannel> channel;
+    DescriptorStream* stream = nullptr;  // the channel's
+    pid_t pid = 0;
+    bool joined = false;                  // a task of Slurm
     std::optional<wire::TaskHello> task;  // after its hello
   };
   void Accept();
   Status Admit(UniqueFd fd);
   void OnFrame(std::uint64_t client, const wire::Frame& frame);
+  Status Exec(const wire::Frame& frame, Client& client);
+  Status Join(std::uint64_t id, const wire::Frame& frame, Client& client);
   Result<wire::TaskWelcome> Greet(const wire::Frame& frame, Client& client);
   void Drop(std::uint64_t client);
 

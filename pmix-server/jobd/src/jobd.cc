@@ -53,9 +53,11 @@ Status Jobd::Prepare() {
   launch::LauncherOptions launcher{options_.trampoline, options_.node};
   launch::TaskLauncher::Handlers tasks;
   tasks.on_output = [this](const std::string& nspace, Rank rank, wire::Stream stream, std::string data) {
+    if (SrunSteps::IsRun(nspace)) return sruns_->OnOutput(nspace, data);
     if (member_) member_->OnOutput(nspace, rank, stream, std::move(data));
   };
   tasks.on_exit = [this](const launch::TaskExit& exit) {
+    if (SrunSteps::IsRun(exit.nspace)) return sruns_->OnExit(exit);
     if (member_) member_->OnExit(exit);
   };
   tasks.on_stdin = [this](const std::string& nspace, Rank rank, std::size_t taken, bool closed) {
@@ -113,8 +115,14 @@ JobSocket::Handlers Jobd::TaskHandlers() {
   };
   handlers.on_closed = [this](std::uint64_t client) {
     nam_->OnTaskGone(client);
+    if (slurm_) slurm_->OnClientGone(client);
     if (member_ && !leaving_) member_->OnTaskGone(client);
   };
+  handlers.on_exec = [this](pid_t pid) -> Result<wire::TaskExec> {
+    if (slurm_) return slurm_->Exec(pid);
+    return Error(Code::kFailedPrecondition, "Slurm starts no tasks of this job");
+  };
+  handlers.on_join = [this](std::uint64_t client, SlurmJoin join) { OnSlurmJoin(client, std::move(join)); };
   return handlers;
 }
 
@@ -171,6 +179,8 @@ void Jobd::OnNodeFrame(wire::Frame frame) {
     return link_->Send(kSessionOver, frame.id, {});
   }
   if (frame.type == wire::LaunchJob::kType) return OnLaunch(frame);
+  if (frame.type == wire::SlurmTaskEnd::kType || frame.type == wire::SlurmStepEnd::kType)
+    return OnSlurmEnd(frame);
   OnControllerFrame(frame);
 }
 
@@ -181,6 +191,7 @@ void Jobd::OnControllerFrame(const wire::Frame& frame) {
     if (answer.ok()) return nam_->OnToTask(std::move(*answer));
     return spdlog::warn("an answer for a task: {}", answer.status().message());
   }
+  if (frame.type == wire::CompanionOrder::kType) return OnCompanionOrder(frame);
   if (head_) return head_->OnController(frame);
   switch (frame.type) {
     case wire::MembersChanged::kType:
@@ -234,6 +245,8 @@ MemberOptions Jobd::MemberOptionsOf(const wire::LaunchJob& launch) const {
   options.to_task = [this](std::uint64_t client, const wire::SpawnVerdict& verdict, std::uint64_t id) {
     job_socket_->Send(client, verdict, id);
   };
+  options.slurms = launch.slurms;
+  if (launch.slurms) options.job_variables = JobVariablesOf(launch);
   options.shm_directory = shm_;
   options.topology_xml = options_.topology_xml;
   cpu_set_t set;
@@ -285,7 +298,9 @@ Status Jobd::Launch(wire::LaunchJob launch) {
   if (is_head && launch.mode == wire::JobMode::kBatch)
     MSA_RETURN_IF_ERROR(WriteFileAtomically(ScriptPath(), std::exchange(launch.script, {}), 0700));
   if (!is_head) mesh_->Connect(launch.head_index);
-  member_ = std::make_unique<Member>(loop_, *host_, *launcher_, *mesh_, MemberOptionsOf(launch),
+  if (launch.slurms) MakeSlurmTasks(launch);
+  launch::TaskRunner& runner = slurm_ ? static_cast<launch::TaskRunner&>(*slurm_) : *launcher_;
+  member_ = std::make_unique<Member>(loop_, *host_, runner, *mesh_, MemberOptionsOf(launch),
                                      [this](const std::string& text) { Log(text); });
   member_->SetMembers(launch.members);
   epoch_ = launch.epoch;
@@ -322,6 +337,7 @@ void Jobd::OnPeerFrame(std::uint32_t from, const wire::Frame& frame) {
     const auto end = wire::Decode<JobEnd>(frame.payload);
     return Leave(end.ok() ? end->reason : "the job is over");
   }
+  if (from_head && IsForSlurmTasks(frame.type)) return OnSlurmHead(frame);
   member_->OnFrame(from, frame);
 }
 
@@ -374,6 +390,8 @@ void Jobd::Leave(const std::string& reason) {
   leaving_ = true;
   spdlog::info("leaving: {}", reason);
   if (member_) member_->StopStarts({});
+  if (slurm_) slurm_->KillAll({}, [](int) {});
+  if (companions_) companions_->Close();
   launcher_->KillAll({}, [this](int survivors) {
     if (survivors > 0)
       spdlog::error("{} processes of the job could not be killed; look for state D", survivors);
@@ -388,7 +406,8 @@ void Jobd::Vanish() {
   for (const std::string& path : {shm_, options_.directory}) {
     if (path.empty()) continue;
     const Status removed = RemoveTree(path);
-    if (!removed.ok()) spdlog::error("{}", removed.message());
+    // Under root's node daemon the directory is emptied here, and that one removes it.
+    if (!removed.ok() && removed.code() != Code::kPermissionDenied) spdlog::error("{}", removed.message());
   }
   links_.reset();  // their sockets
   mesh_.reset();

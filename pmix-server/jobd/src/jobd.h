@@ -11,6 +11,7 @@
 #include "msa/launch/task.h"
 #include "msa/pmix/pmix_host.h"
 
+#include "companion_runs.h"
 #include "foreign_link.h"
 #include "head.h"
 #include "job_socket.h"
@@ -18,6 +19,8 @@
 #include "nam_relay.h"
 #include "node_link.h"
 #include "peer_mesh.h"
+#include "slurm_tasks.h"
+#include "srun_steps.h"
 #include "tls_stream.h"
 
 namespace msa::jobd {
@@ -32,6 +35,8 @@ struct JobdOptions {
   std::string system;         // directory of the system, for MSA_DIR; empty: not told
   std::string shm_directory;  // of this node; the job's directory is made in it
   std::string cookie;
+  std::string srun = "srun";               // looked up in PATH
+  std::string companion;                   // msa-companion; empty: beside the trampoline
   std::shared_ptr<const Machine> machine;  // of topology_xml; null: Create reads it
   Millis orphan_wait{5'000};  // a job daemon without a job leaves when noded stays away that long
   Millis peer_limit{10'000};  // to reach the other members
@@ -72,6 +77,14 @@ class Jobd final : private HeadOutlet {
   void OnNodeDown(const std::string& why);
   void WarmTlsLater();
   void CheckOrphaned();
+
+  // jobd_slurm.cc: tasks that Slurm starts
+  void MakeSlurmTasks(const wire::LaunchJob& launch);
+  void OnSlurmJoin(std::uint64_t client, SlurmJoin join);
+  void OnSlurmEnd(const wire::Frame& frame);
+  static bool IsForSlurmTasks(std::uint16_t type);
+  void OnSlurmHead(const wire::Frame& frame);
+  void OnCompanionOrder(const wire::Frame& frame);
 
   // peers
   void OnPeerFrame(std::uint32_t from, const wire::Frame& frame);
@@ -121,6 +134,9 @@ class Jobd final : private HeadOutlet {
   Epoch epoch_;
   std::string shm_;
   std::unique_ptr<PeerMesh> mesh_;
+  std::unique_ptr<SlurmTasks> slurm_;          // of a job whose tasks Slurm starts
+  std::unique_ptr<SrunSteps> sruns_;           // the same
+  std::unique_ptr<CompanionRuns> companions_;  // the same, at the head
   std::unique_ptr<Member> member_;
   std::unique_ptr<Head> head_;
   std::string address_;                  // where the mesh was told to listen

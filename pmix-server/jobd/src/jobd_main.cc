@@ -18,6 +18,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "msa/adapters/process/become_user.h"
 #include "msa/adapters/process/fork_server.h"
 #include "msa/adapters/process/standard_descriptors.h"
 
@@ -28,8 +29,10 @@ namespace {
 
 constexpr std::string_view kUsage =
     "usage: msa-jobd --node NAME --noded SOCKET --directory DIR --trampoline PATH --shm-directory DIR "
-    "[--topology-xml FILE] [--system DIR] [--zygote FD]\n"
+    "[--topology-xml FILE] [--system DIR] [--srun PATH] [--companion PATH] [--zygote FD]\n"
     "The job daemon of msa; the node daemon starts it. Its cookie stands in MSA_JOBD_COOKIE.\n"
+    "Spawned processes in a job of Slurm are started by srun, from PATH or as --srun names it.\n"
+    "It asks Slurm for more nodes by msa-companion, beside the trampoline or as --companion names it.\n"
     "With --zygote it serves no job: it forks job daemons as the socket FD orders, until that is closed.\n";
 
 // libmsampi.so, which is built and installed beside the trampoline's directory.
@@ -59,6 +62,8 @@ Result<MainOptions> ParseOptions(int argc, char** argv) {
                                                            {"--shm-directory", &options.shm_directory},
                                                            {"--topology-xml", &options.topology_xml},
                                                            {"--system", &options.system},
+                                                           {"--srun", &options.srun},
+                                                           {"--companion", &options.companion},
                                                            {"--zygote", &all.zygote}};
   for (int i = 1; i < argc; ++i) {
     std::string_view name = argv[i];
@@ -74,7 +79,8 @@ Result<MainOptions> ParseOptions(int argc, char** argv) {
       return Error(Code::kInvalidArgument, "option '{}' needs a value", key);
   }
   for (const auto& [name, value] : fields)
-    if (value->empty() && name != "--topology-xml" && name != "--system" && name != "--zygote")
+    if (value->empty() && name != "--topology-xml" && name != "--system" && name != "--zygote" &&
+        name != "--companion")
       return Error(Code::kInvalidArgument, "option '{}' is missing", name);
   all.cookie_slot = ::getenv("MSA_JOBD_COOKIE");
   if (all.cookie_slot != nullptr) options.cookie = all.cookie_slot;
@@ -105,15 +111,21 @@ Result<JobdOptions> BeZygote(MainOptions all, int argc, char** argv) {
   MSA_ASSIGN_OR_RETURN(const std::optional<ForkOrder> order,
                        ServeForks(UniqueFd(::atoi(all.zygote.c_str()))));
   if (!order) ::_exit(0);
-  if (order->words.size() != 2)
-    return Error(Code::kInvalidArgument, "an order to fork has {} words; expected directory and cookie",
+  if (order->words.size() != 5)
+    return Error(Code::kInvalidArgument,
+                 "an order to fork has {} words; expected directory, cookie, shm directory, uid and gid",
                  order->words.size());
+  const UserIdentity user{static_cast<std::uint32_t>(::strtoul(order->words[3].c_str(), nullptr, 10)),
+                          static_cast<std::uint32_t>(::strtoul(order->words[4].c_str(), nullptr, 10))};
+  // Before anything that is the user's to influence.
+  if (user.uid != ::geteuid()) MSA_RETURN_IF_ERROR(BecomeUser(user));
   ::prctl(PR_SET_NAME, "msa-jobd");
   ::unsetenv("LD_BIND_NOW");  // of the zygote
   if (all.jobd.cookie.size() == order->words[1].size())
     ::memcpy(all.cookie_slot, order->words[1].data(), order->words[1].size());
   all.jobd.directory = order->words[0];
   all.jobd.cookie = order->words[1];
+  all.jobd.shm_directory = order->words[2];
   ShowAs(all.jobd, argc, argv);
   return std::move(all.jobd);
 }

@@ -6,7 +6,7 @@
 
 namespace msa::jobd {
 
-Member::Member(EventLoop& loop, pmix::PmixHost& host, launch::TaskLauncher& launcher, PeerMesh& mesh,
+Member::Member(EventLoop& loop, pmix::PmixHost& host, launch::TaskRunner& launcher, PeerMesh& mesh,
                MemberOptions options, std::function<void(const std::string&)> log)
     : loop_(loop),
       host_(host),
@@ -84,6 +84,7 @@ void Member::Deregister(const std::string& nspace) {
   const StepId step = it->second.reg.spec.step;
   hosted_.erase(it);
   launcher_.ResumeOutput(nspace);
+  launcher_.Forget(nspace);
   if (NamespacesOf(step).empty()) output_debts_.erase(step);
   Kill(nspace);
   Run(engine_.ForgetNamespace(nspace));

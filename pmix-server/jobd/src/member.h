@@ -13,6 +13,7 @@
 
 #include "msa/adapters/process/event_loop.h"
 #include "msa/base/messages.h"
+#include "msa/base/slurm_messages.h"
 #include "msa/base/wire.h"
 #include "msa/job/stdio_pattern.h"
 #include "msa/launch/task.h"
@@ -40,9 +41,11 @@ struct MemberOptions {
   std::string topology_xml;
   std::uint32_t machine_cores = 1;
   pmix::Network network = pmix::Network::kOrdinary;
-  std::string mpi_library;  // libmsampi.so, for LD_PRELOAD; empty: there is none
-  std::string system;       // MSA_DIR; empty: not set
-  std::string script;       // file of the batch script; empty: the job has none
+  std::string mpi_library;                 // libmsampi.so, for LD_PRELOAD; empty: there is none
+  std::string system;                      // MSA_DIR; empty: not set
+  std::string script;                      // file of the batch script; empty: the job has none
+  bool slurms = false;                     // Slurm starts its tasks
+  std::vector<std::string> job_variables;  // JobVariablesOf, for scripts that Slurm starts
   // To a task that is connected, with the id of the frame that it answers.
   std::function<void(std::uint64_t client, const wire::SpawnVerdict& verdict, std::uint64_t id)> to_task;
   // CPUs, as the kernel numbers them, of logical cores.
@@ -51,7 +54,7 @@ struct MemberOptions {
 
 class Member {
  public:
-  Member(EventLoop& loop, pmix::PmixHost& host, launch::TaskLauncher& launcher, PeerMesh& mesh,
+  Member(EventLoop& loop, pmix::PmixHost& host, launch::TaskRunner& launcher, PeerMesh& mesh,
          MemberOptions options, std::function<void(const std::string&)> log);
   ~Member();
   Member(const Member&) = delete;
@@ -76,6 +79,9 @@ class Member {
   // connection.
   void OnTaskFrame(std::uint64_t client, const wire::TaskHello& task, const wire::Frame& frame);
   void OnTaskGone(std::uint64_t client);
+
+  // What a script that Slurm starts is told of its job. `own`: see SlurmTaskJoin::environment.
+  wire::SlurmTaskReady ScriptEnvironmentHere(const std::vector<std::string>& own) const;
 
   // Step and number of ranks of a namespace, of the step if none is named; size 0: it is not of this job.
   struct World {
@@ -221,7 +227,7 @@ class Member {
 
   EventLoop& loop_;
   pmix::PmixHost& host_;
-  launch::TaskLauncher& launcher_;
+  launch::TaskRunner& launcher_;
   PeerMesh& mesh_;
   MemberOptions options_;
   std::function<void(const std::string&)> log_;

@@ -69,6 +69,16 @@ std::vector<std::string> Member::Environment(const Hosted& hosted, const wire::A
   return TaskEnvironment(o);
 }
 
+wire::SlurmTaskReady Member::ScriptEnvironmentHere(const std::vector<std::string>& own) const {
+  TaskEnvironmentOptions o;
+  o.job = options_.job;
+  o.base = options_.job_variables;
+  o.member = &members_.at(options_.self);
+  for (const auto& [index, member] : members_) o.nodes.push_back(member.node);
+  o.system = options_.system;
+  return SlurmEnvironment(ScriptEnvironment(o), own);
+}
+
 Status Member::OpenStreams(const Hosted& hosted, launch::TaskSpec& spec,
                            std::map<std::string, UniqueFd>& files) {
   const wire::StepSpec& step = hosted.reg.spec;
@@ -124,6 +134,11 @@ Result<launch::TaskSpec> Member::MakeTask(Hosted& hosted, const TaskPlace& place
   }
   spec.component = app.component;
   spec.limits = hosted.reg.spec.limits;
+  if (options_.slurms && hosted.reg.spawn != 0) {
+    spec.ticket = spec.nspace;
+    spec.part = place.part;
+    spec.number = place.number;
+  }
   spec.want_stdin = message.want_stdin && place.rank.value == 0;
   MSA_RETURN_IF_ERROR(OpenStreams(hosted, spec, files));
   if (is_script) return spec;  // what it starts itself is no task of ours

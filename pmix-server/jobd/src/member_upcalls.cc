@@ -193,9 +193,12 @@ void Member::On(pmix::Spawn upcall) {
   SpawnRequest request;
   request.proc = upcall.proc;
   request.timeout_s = upcall.timeout_s;
-  for (pmix::SpawnApp& app : upcall.apps)
+  const std::vector<std::string> inherited = launcher_.Inherited(upcall.proc.nspace, Rank(upcall.proc.rank));
+  for (pmix::SpawnApp& app : upcall.apps) {
+    app.env.insert(app.env.begin(), inherited.begin(), inherited.end());
     request.apps.push_back({std::move(app.argv), std::move(app.env), std::move(app.cwd), app.maxprocs,
                             std::move(app.hosts), std::move(app.unknown)});
+  }
   Ask(options_.head, request,
       [this, reply = std::move(upcall.reply)](pmix::PmixStatus status, const wire::Frame* frame) {
         if (frame == nullptr) return reply(status, {});

@@ -83,9 +83,11 @@ struct NamespaceReady {
 struct TaskPlace {
   Rank rank;
   std::vector<std::uint16_t> cores;  // to bind to; empty: not bound
+  std::uint32_t part = 0;            // of a child that Slurm starts: which srun, and
+  std::uint32_t number = 0;          // its number there
   template <class A>
   void Fields(A& a) {
-    a(rank, cores);
+    a(rank, cores, part, number);
   }
 };
 
@@ -173,8 +175,7 @@ struct NamespaceDeregister {
   }
 };
 
-// ---------------------------------------------------------------------------------------------- standard
-// streams
+// ------------------------------------------------------------------------------------- standard streams
 
 // Member -> head. A member sends at most kOutputCredit bytes of a step beyond what OutputCredit returned.
 struct TaskOutput {
@@ -225,8 +226,8 @@ struct InputTaken {
   }
 };
 
-// ---------------------------------------------------------------------------------------------- PMIx
-// operations Requests carry Frame.id (unique at the sender, not 0), replies the same.
+// ------------------------------------------------------------------------------------- PMIx operations
+// Requests carry Frame.id (unique at the sender, not 0), replies the same.
 
 struct ModexRequest {
   static constexpr std::uint16_t kType = 0x0531;
@@ -559,8 +560,7 @@ struct ForeignModexReply {
   }
 };
 
-// ---------------------------------------------------------------------------------------------- membership,
-// end
+// ------------------------------------------------------------------------------------- membership, end
 
 // Head -> members: the membership as the controller told it; newer epochs win.
 struct Membership {

@@ -95,6 +95,7 @@ void StdioHub::GiveHeldCredit() {
 }
 
 void StdioHub::Notice(const std::string& text) {
+  if (outlet_.on_notice) return outlet_.on_notice(text);
   if (ended_) return;  // nothing follows the end
   const wire::Notice notice{0, text};
   ToViewers(notice, text.size());

@@ -38,6 +38,8 @@ class StdioHub {
     std::function<void(std::uint32_t member, std::uint64_t bytes)> credit;
     // A file cannot be written: once, with the text; the output that goes there is dropped from then on.
     std::function<void(const Status&)> on_file_error;
+    // Optional: takes the lines for the user, which are no records then.
+    std::function<void(const std::string&)> on_notice;
   };
 
   StdioHub(StdioHubOptions options, Outlet outlet)

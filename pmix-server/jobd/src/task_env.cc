@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -45,27 +46,53 @@ std::string Preloads(std::string first, const std::string& library, const std::s
   return list;
 }
 
-// What names another launch: an outer job's, or the parent's in a spawn.
+// What names another launch: an outer job's, or the parent's in a spawn. One that ends with '_' stands for
+// all that begin so.
+constexpr std::string_view kForeignNames[] = {"MSA_JOB_ID",
+                                              "MSA_STEP_ID",
+                                              "MSA_NODE",
+                                              "MSA_MODULE",
+                                              "MSA_MODULE_ID",
+                                              "MSA_MODULE_KIND",
+                                              "MSA_COMPONENT",
+                                              "MSA_RANK",
+                                              "MSA_LOCAL_RANK",
+                                              "MSA_WORLD_SIZE",
+                                              "MSA_NODELIST",
+                                              "MSA_JOB_SOCKET",
+                                              "MSA_JOBD_COOKIE",
+                                              "MSA_PARENT_NAMESPACE",
+                                              "MSA_SPAWN_TICKET",
+                                              "MSA_SPAWN_PART",
+                                              "PSP_MSA_MODULE_ID",
+                                              "PMIX_NAMESPACE",
+                                              "PMIX_RANK",
+                                              "PMIX_SERVER_",
+                                              "PMIX_HOSTNAME",
+                                              "PMIX_SECURITY_MODE",
+                                              "PMIX_BFROP_BUFFER_TYPE",
+                                              "PMIX_GDS_MODULE",
+                                              "PMI_FD",
+                                              "PMI_PORT",
+                                              "PMI_ID",
+                                              "PMI_RANK",
+                                              "PMI_SIZE",
+                                              "PMI_SPAWNED",
+                                              "PMI_TOTALVIEW",
+                                              "HYDI_CONTROL_FD",
+                                              "MPI_LOCALRANKID",
+                                              "MPI_LOCALNRANKS"};
+
+// The servers that libpmix looks for: what "PMIX_SERVER_" stands for where names must be given. And what
+// tells a program of a spawned process that it were one itself.
+constexpr std::string_view kMoreForeignNames[] = {
+    "PMIX_SERVER_URI",   "PMIX_SERVER_URI2",   "PMIX_SERVER_URI21", "PMIX_SERVER_URI3",   "PMIX_SERVER_URI4",
+    "PMIX_SERVER_URI41", "PMIX_SERVER_NSPACE", "PMIX_SERVER_RANK",  "PMIX_SERVER_TMPDIR", "OMPI_PARENT_PORT"};
+
 bool IsForeign(const std::string& line) {
-  static constexpr std::string_view kNames[] = {"MSA_JOB_ID=",         "MSA_STEP_ID=",
-                                                "MSA_NODE=",           "MSA_MODULE=",
-                                                "MSA_MODULE_ID=",      "MSA_MODULE_KIND=",
-                                                "MSA_COMPONENT=",      "MSA_RANK=",
-                                                "MSA_LOCAL_RANK=",     "MSA_WORLD_SIZE=",
-                                                "MSA_NODELIST=",       "MSA_JOB_SOCKET=",
-                                                "MSA_JOBD_COOKIE=",    "MSA_PARENT_NAMESPACE=",
-                                                "MSA_SPAWN_TICKET=",   "PSP_MSA_MODULE_ID=",
-                                                "PMIX_NAMESPACE=",     "PMIX_RANK=",
-                                                "PMIX_SERVER_",        "PMIX_HOSTNAME=",
-                                                "PMIX_SECURITY_MODE=", "PMIX_BFROP_BUFFER_TYPE=",
-                                                "PMIX_GDS_MODULE=",    "PMI_FD=",
-                                                "PMI_PORT=",           "PMI_ID=",
-                                                "PMI_RANK=",           "PMI_SIZE=",
-                                                "PMI_SPAWNED=",        "PMI_TOTALVIEW=",
-                                                "HYDI_CONTROL_FD=",    "MPI_LOCALRANKID=",
-                                                "MPI_LOCALNRANKS="};
-  return std::any_of(std::begin(kNames), std::end(kNames),
-                     [&](std::string_view name) { return line.starts_with(name); });
+  return std::any_of(std::begin(kForeignNames), std::end(kForeignNames), [&](std::string_view name) {
+    return line.starts_with(name) && (name.ends_with('_') || line[name.size()] == '=');
+  });
 }
 
 // What tells a program of an outer task, besides, that a launcher waits for it.
@@ -141,6 +168,40 @@ std::vector<std::string> ScriptEnvironment(const TaskEnvironmentOptions& o) {
     break;
   }
   return all;
+}
+
+std::vector<std::string> InheritedEnvironment(const std::vector<std::string>& parents) {
+  std::vector<std::string> out;
+  // MSA_ARCH is a key of a spawn where it stands among a command's own variables.
+  for (const std::string& line : parents)
+    if (!line.starts_with("SLURM") && !line.starts_with("OMPI_PARENT_PORT=") &&
+        !line.starts_with("MSA_ARCH=") && !IsForeign(line))
+      out.push_back(line);
+  return out;
+}
+
+wire::SlurmTaskReady SlurmEnvironment(const std::vector<std::string>& lines,
+                                      const std::vector<std::string>& own) {
+  constexpr std::string_view kPreload = "LD_PRELOAD=";
+  wire::SlurmTaskReady out;
+  std::unordered_set<std::string_view> set;
+  for (const std::string& line : lines) {
+    const std::string_view name = std::string_view(line).substr(0, line.find('=') + 1);
+    set.insert(name.substr(0, name.size() - 1));
+    const auto theirs =
+        std::find_if(own.begin(), own.end(), [&](const std::string& one) { return one.starts_with(name); });
+    if (theirs == own.end())
+      out.set.push_back(line);
+    else if (name == kPreload)
+      out.set.push_back(std::string(kPreload) + Preloads(line.substr(kPreload.size()),
+                                                         line.substr(kPreload.size()),
+                                                         theirs->substr(kPreload.size())));
+  }
+  for (const std::string_view name : kForeignNames)
+    if (!name.ends_with('_') && !set.contains(name)) out.unset.emplace_back(name);
+  for (const std::string_view name : kMoreForeignNames)
+    if (!set.contains(name)) out.unset.emplace_back(name);
+  return out;
 }
 
 }  // namespace msa::jobd

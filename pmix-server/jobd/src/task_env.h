@@ -7,6 +7,7 @@
 
 #include "msa/base/ids.h"
 #include "msa/base/messages.h"
+#include "msa/base/slurm_messages.h"
 #include "msa/pmix/open_mpi_env.h"
 
 namespace msa::jobd {
@@ -39,5 +40,15 @@ std::vector<std::string> TaskEnvironment(const TaskEnvironmentOptions& options);
 // That of a batch script: it knows its job and its node, and nothing by which a program that it starts itself
 // would take this job daemon for its launcher. `mpi_library` is taken out of LD_PRELOAD.
 std::vector<std::string> ScriptEnvironment(const TaskEnvironmentOptions& options);
+
+// What a task that Slurm starts is to change in its environment. `lines`: TaskEnvironment of an empty base,
+// or ScriptEnvironment. `own`: what the task has of kSlurmJoinVariables. To be unset is what names another
+// launch and is not set anew.
+wire::SlurmTaskReady SlurmEnvironment(const std::vector<std::string>& lines,
+                                      const std::vector<std::string>& own);
+
+// What a spawned child inherits of its parent's environment under Slurm: not SLURM_*, which srun gives it
+// anew, nor what names the parent.
+std::vector<std::string> InheritedEnvironment(const std::vector<std::string>& parents);
 
 }  // namespace msa::jobd

@@ -1,9 +1,13 @@
 #include "job_socket.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstring>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -107,6 +111,141 @@ TEST_F(JobSocketTest, AClientThatDoesNotReadItsAnswersIsDropped) {
   EXPECT_EQ(socket_->connections(), 0u);
   EXPECT_TRUE(log_.ends_with("gone; ")) << log_;
   socket_->SendFrame(1, answer);
+}
+
+// A process as it is seen by the socket: with what it sends come descriptors.
+class SlurmJobSocketTest : public JobSocketTest {
+ protected:
+  SlurmJobSocketTest() {
+    JobSocket::Handlers handlers;
+    handlers.greet = [](const wire::TaskHello&) -> Result<wire::TaskWelcome> { return wire::TaskWelcome{}; };
+    handlers.on_closed = [this](std::uint64_t) { log_ += "gone; "; };
+    handlers.on_join = [this](std::uint64_t client, SlurmJoin join) {
+      client_of_join_ = client;
+      joins_.push_back(std::move(join));
+    };
+    handlers.on_exec = [this](pid_t pid) -> Result<wire::TaskExec> {
+      if (pid != exec_pid_) return Error(Code::kNotFound, "process {} is none", pid);
+      wire::TaskExec exec;
+      exec.program = "/bin/true";
+      return exec;
+    };
+    slurm_ = std::move(*JobSocket::Create(*loop_, directory_ + "/slurm.sock", std::move(handlers),
+                                          [this](const std::string& text) { log_ += text; }));
+    task_ = std::move(*ConnectUnix(slurm_->path()));
+  }
+  ~SlurmJobSocketTest() override { slurm_.reset(); }
+  void Send(const std::string& bytes, const std::vector<int>& descriptors) {
+    iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    if (!descriptors.empty()) {
+      message.msg_control = control;
+      message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+      cmsghdr* const header = CMSG_FIRSTHDR(&message);
+      header->cmsg_level = SOL_SOCKET;
+      header->cmsg_type = SCM_RIGHTS;
+      header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+      std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
+    }
+    ASSERT_EQ(::sendmsg(task_.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+  // The next bytes, and the descriptor beside them.
+  std::string Receive(UniqueFd& descriptor) {
+    std::string bytes(65536, '\0');
+    bool received = false;
+    EXPECT_TRUE(Until([&] {
+      if (received) return true;
+      iovec piece{bytes.data(), bytes.size()};
+      alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+      msghdr message{};
+      message.msg_iov = &piece;
+      message.msg_iovlen = 1;
+      message.msg_control = control;
+      message.msg_controllen = sizeof control;
+      const ssize_t n = ::recvmsg(task_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+      if (n <= 0) return false;
+      bytes.resize(static_cast<std::size_t>(n));
+      int fd = -1;
+      if (const cmsghdr* const header = CMSG_FIRSTHDR(&message); header != nullptr)
+        std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+      descriptor.reset(fd);
+      return received = true;
+    }));
+    return bytes;
+  }
+
+  std::unique_ptr<JobSocket> slurm_;
+  UniqueFd task_;
+  std::vector<SlurmJoin> joins_;
+  std::uint64_t client_of_join_ = 0;
+  pid_t exec_pid_ = ::getpid();
+};
+
+TEST_F(SlurmJobSocketTest, AJoinBringsTwoDescriptorsAndItsAnswerOne) {
+  std::array<int, 2> out{}, more{};
+  ASSERT_EQ(::pipe2(out.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(more.data(), O_CLOEXEC), 0);
+  wire::SlurmTaskJoin join;
+  join.rank = 3;
+  // Longer than other messages of tasks may be.
+  join.argv.assign(20'000, "argument");
+  const std::string packed = wire::Pack(join);
+  std::size_t at = 4000;
+  Send(packed.substr(0, at), {out[1], out[1], more[1]});
+  ::close(out[1]);
+  ::close(more[1]);
+  ASSERT_TRUE(Until([&] {
+    const ssize_t n =
+        ::send(task_.get(), packed.data() + at, packed.size() - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0) at += static_cast<std::size_t>(n);
+    return at == packed.size();
+  }));
+  ASSERT_TRUE(Until([&] { return joins_.size() == 1; })) << log_;
+  EXPECT_EQ(joins_[0].join.rank, 3u);
+  EXPECT_EQ(joins_[0].pid, ::getpid());
+  ASSERT_EQ(joins_[0].descriptors.size(), 2u);
+  EXPECT_EQ(::write(joins_[0].descriptors[1].get(), "x", 1), 1);
+  char byte = 0;
+  EXPECT_EQ(::read(out[0], &byte, 1), 1);
+  // The third was closed: its reader sees the end.
+  EXPECT_EQ(::read(more[0], &byte, 1), 0);
+  wire::SlurmTaskReady ready;
+  ready.fd = 20;
+  slurm_->Answer(client_of_join_, ready, std::move(joins_[0].descriptors[0]));
+  UniqueFd descriptor;
+  const std::string answer = Receive(descriptor);
+  EXPECT_EQ(answer, wire::Pack(ready));
+  ASSERT_TRUE(descriptor);
+  EXPECT_EQ(::write(descriptor.get(), "y", 1), 1);
+  task_.reset();
+  EXPECT_TRUE(Until([&] { return log_ == "gone; "; })) << log_;
+  ::close(out[0]);
+  ::close(more[0]);
+}
+
+TEST_F(SlurmJobSocketTest, NothingFollowsAJoin) {
+  Send(wire::Pack(wire::SlurmTaskJoin{}) + wire::Pack(wire::SlurmTaskJoin{}), {});
+  EXPECT_TRUE(Until([&] { return log_.find("a second join") != std::string::npos; })) << log_;
+  EXPECT_EQ(slurm_->connections(), 0u);
+  EXPECT_EQ(joins_.size(), 1u);
+  Connect();
+  client_->SendMessage(wire::SlurmTaskJoin{});
+  EXPECT_TRUE(Until([&] { return closed_; })) << "a job daemon without Slurm's tasks takes none";
+}
+
+TEST_F(SlurmJobSocketTest, MsaExecIsAnsweredByItsProcess) {
+  Send(wire::Pack(wire::TaskExecAsk{}), {});
+  UniqueFd none;
+  wire::TaskExec exec;
+  exec.program = "/bin/true";
+  EXPECT_EQ(Receive(none), wire::Pack(exec));
+  exec_pid_ = 1;
+  task_ = std::move(*ConnectUnix(slurm_->path()));
+  Send(wire::Pack(wire::TaskExecAsk{}), {});
+  EXPECT_TRUE(Until([&] { return log_.find("is none") != std::string::npos; })) << log_;
 }
 
 TEST_F(JobSocketTest, IsForItsUserAlone) {

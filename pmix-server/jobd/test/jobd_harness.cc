@@ -89,7 +89,9 @@ void JobdHarness::StartJobd(Node& node) {
                                           "--shm-directory",
                                           shm_ + "/" + node.spec.name,
                                           "--system",
-                                          directory_};
+                                          directory_,
+                                          "--srun",
+                                          MSA_TEST_SRUN};
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -98,6 +100,7 @@ void JobdHarness::StartJobd(Node& node) {
   const std::string log = directory_ + "/" + node.spec.name + ".log";
   posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   ::setenv("MSA_JOBD_COOKIE", "biscuit", 1);
+  ::setenv("MSA_TEST_DIRECTORY", directory_.c_str(), 1);  // for the srun that it may start
   const int rc = ::posix_spawn(&node.pid, MSA_TEST_JOBD, &actions, nullptr, argv.data(), environ);
   ::unsetenv("MSA_JOBD_COOKIE");
   posix_spawn_file_actions_destroy(&actions);
@@ -171,6 +174,7 @@ void JobdHarness::Launch(const RunSpec& spec) {
   launch_.user_name = "somebody";
   launch_.job_name = "test";
   launch_.interactive = spec.interactive;
+  launch_.slurms = spec.slurms;
   launch_.members = Members();
   wire::StepSpec& step = launch_.step;
   step.nspace = "msa.7.1.0";

@@ -44,6 +44,7 @@ struct RunSpec {
   wire::JobMode mode = wire::JobMode::kStep;
   std::string script;
   std::vector<std::uint32_t> component_tasks;
+  bool slurms = false;  // its tasks come by themselves, see SlurmStep
 };
 
 class JobdHarness {

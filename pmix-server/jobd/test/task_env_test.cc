@@ -82,6 +82,33 @@ TEST_F(TaskEnvironmentTest, LeadsToThePmiServer) {
   EXPECT_THAT(env, Not(Contains("PMI_FD=3")));
 }
 
+TEST_F(TaskEnvironmentTest, ATaskOfSlurmKeepsItsTuningAndItsOwnPreloads) {
+  options.mpi_library = "/lib/libmsampi.so";
+  options.open_mpi.tasks_on_machine = 8;
+  options.open_mpi.machine_cores = 2;
+  const auto ready = SlurmEnvironment(TaskEnvironment(options), {"LD_PRELOAD=libtrace.so:/lib/libmsampi.so",
+                                                                 "OMPI_MCA_mpi_yield_when_idle=0"});
+  EXPECT_THAT(ready.set, Contains("LD_PRELOAD=/lib/libmsampi.so:libtrace.so"));
+  EXPECT_THAT(ready.set, Contains("MSA_RANK=5"));
+  EXPECT_THAT(ready.set, Not(Contains("OMPI_MCA_mpi_yield_when_idle=1")));
+  for (const std::string& line : ready.set)
+    EXPECT_FALSE(line.starts_with("PATH=") || line.starts_with("HOME="));
+  for (const char* name :
+       {"PMI_PORT", "MSA_PARENT_NAMESPACE", "MSA_SPAWN_TICKET", "PMIX_SERVER_URI41", "OMPI_PARENT_PORT"})
+    EXPECT_THAT(ready.unset, Contains(name));
+  for (const std::string& name : ready.unset)
+    EXPECT_TRUE(std::none_of(ready.set.begin(), ready.set.end(), [&](const std::string& line) {
+      return line.starts_with(name + "=");
+    })) << name;
+}
+
+TEST_F(TaskEnvironmentTest, AChildUnderSlurmInheritsNeitherItsParentsPlaceNorItsStepOfSlurm) {
+  EXPECT_THAT(InheritedEnvironment({"PATH=/bin", "SLURM_PROCID=3", "SLURMD_NODENAME=cn0", "MSA_RANK=3",
+                                    "PMIX_SERVER_URI41=x", "OMPI_PARENT_PORT=y", "MSA_ARCH=booster",
+                                    "OMP_NUM_THREADS=4", "MSA_SPAWN_TICKET=t"}),
+              ::testing::ElementsAre("PATH=/bin", "OMP_NUM_THREADS=4"));
+}
+
 TEST_F(TaskEnvironmentTest, LinesWithoutANameAreDropped) {
   options.base = {"", "=x", "novalue"};
   const auto env = TaskEnvironment(options);

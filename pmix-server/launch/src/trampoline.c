@@ -1,5 +1,6 @@
-// msa-exec: turns itself into a task. Started by the launcher only, see exec_spec.h. Process group, signal
-// dispositions and mask were set by posix_spawn. Static and without C++, since it is exec'ed once per task.
+// msa-exec: turns itself into a task. Started by the launcher, see exec_spec.h, or by srun as a spawned
+// child, see slurm_child.c. Process group, signal dispositions and mask were set by posix_spawn. Static and
+// without C++, since it is exec'ed once per task.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "exec_spec.h"
+#include "slurm_child.h"
 
 static uint32_t task_index;
 
@@ -86,7 +88,8 @@ static char** Strings(char** cursor, const char* end, uint32_t count) {
   return list;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  if (argc > 1 && strcmp(argv[1], "--ticket") == 0) return BecomeChild();
   // By hand: nothing was handed over.
   if (fcntl(kExecStatusFd, F_GETFD) < 0 || fcntl(kExecSpecFd, F_GETFD) < 0) {
     static const char text[] = "msa-exec: a part of msa, started by its job daemon only\n";

@@ -155,7 +155,10 @@ Command MiniCluster::Msactl(std::vector<std::string> arguments) const {
   command.env = {{"MSA_DIR", dir_}};
   command.cwd = scratch_.path();
   command.uid = options_.uid;
-  if (options_.uid != 0) command.env["HOME"] = scratch_.path();
+  if (options_.without_home)
+    command.unset = {"HOME"};
+  else if (options_.uid != 0)
+    command.env["HOME"] = scratch_.path();
   return command;
 }
 

@@ -238,6 +238,11 @@ class ControllerSession::Impl : public std::enable_shared_from_this<Impl> {
         if (handlers_.on_to_namd) handlers_.on_to_namd(std::move(to));
         return Status::Ok();
       }
+      case v1::NodeCommand::kToSlurm: {
+        MSA_ASSIGN_OR_RETURN(auto to, node_control::FromProto(std::move(*command.mutable_to_slurm())));
+        if (handlers_.on_to_slurm) handlers_.on_to_slurm(std::move(to));
+        return Status::Ok();
+      }
       case v1::NodeCommand::WHAT_NOT_SET:
         return Status::Ok();  // of a newer controller
     }
@@ -310,6 +315,9 @@ Status ControllerSession::Send(node_control::FromNamd report) {
 }
 Status ControllerSession::Send(const node_control::NamdGone& report) {
   return impl_->Send(node_control::ToProto(report));
+}
+Status ControllerSession::Send(node_control::FromSlurm report) {
+  return impl_->Send(node_control::ToProto(std::move(report)));
 }
 
 }  // namespace msa

@@ -119,6 +119,7 @@ void ToProto(const JobView& view, JobDetail detail, v1::Job& out) {
   SetModules(job, out);
   out.set_tasks(job.tasks);
   out.set_nodes(CountNodes(view));
+  for (const std::string& name : job.gateways) out.add_gateways(name);
   out.set_stdout_path(job.stdout_path);
   out.set_stderr_path(job.stderr_path);
   out.set_tasks_failed(job.tasks_failed);
@@ -147,6 +148,7 @@ void ToProto(const GrantView& view, v1::Grant& out) {
   out.set_until_ms(ToUnixMillis(view.until));
   out.mutable_namespaces()->Assign(view.namespaces.begin(), view.namespaces.end());
   out.set_reason(view.reason);
+  out.set_slurm_job(view.slurm_job.value);
 }
 
 Result<GrantFilter> FilterFromProto(const v1::ListGrantsRequest& in) {

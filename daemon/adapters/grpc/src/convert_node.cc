@@ -116,12 +116,19 @@ v1::NodeReport ToProto(const NamdGone& report) {
   return out;
 }
 
+v1::NodeReport ToProto(FromSlurm report) {
+  v1::NodeReport out;
+  ToProto(std::move(report.frame), *out.mutable_from_slurm()->mutable_frame());
+  return out;
+}
+
 v1::NodeCommand ToProto(const Registered& command) {
   v1::NodeCommand out;
   auto& registered = *out.mutable_registered();
   registered.set_heartbeat_interval_ms(static_cast<std::uint32_t>(command.heartbeat_interval.count()));
   registered.set_system_name(command.system_name);
   for (const JobdState& jobd : command.keep) SetJobd(jobd, *registered.add_keep());
+  registered.set_slurm(command.slurm);
   return out;
 }
 
@@ -160,6 +167,12 @@ v1::NodeCommand ToProto(ToNamd command) {
   return out;
 }
 
+v1::NodeCommand ToProto(ToSlurm command) {
+  v1::NodeCommand out;
+  ToProto(std::move(command.frame), *out.mutable_to_slurm()->mutable_frame());
+  return out;
+}
+
 RegisterNode FromProto(const v1::RegisterNode& report) {
   RegisterNode out{.daemon_version = report.daemon_version(),
                    .protocol_version = report.protocol_version(),
@@ -194,10 +207,16 @@ Result<FromNamd> FromProto(v1::FromNamd&& report) {
 
 NamdGone FromProto(const v1::NamdGone& report) { return {report.reason()}; }
 
+Result<FromSlurm> FromProto(v1::FromSlurm&& report) {
+  MSA_ASSIGN_OR_RETURN(wire::Frame frame, FromProto(std::move(*report.mutable_frame())));
+  return FromSlurm{std::move(frame)};
+}
+
 Registered FromProto(const v1::Registered& command) {
   Registered out{.heartbeat_interval = Millis(command.heartbeat_interval_ms()),
                  .system_name = command.system_name()};
   for (const auto& jobd : command.keep()) out.keep.push_back(JobdFromProto(jobd));
+  out.slurm = command.slurm();
   return out;
 }
 
@@ -221,6 +240,11 @@ QuitJob FromProto(const v1::QuitJob& command) {
 Result<ToNamd> FromProto(v1::ToNamd&& command) {
   MSA_ASSIGN_OR_RETURN(wire::Frame frame, FromProto(std::move(*command.mutable_frame())));
   return ToNamd{std::move(frame)};
+}
+
+Result<ToSlurm> FromProto(v1::ToSlurm&& command) {
+  MSA_ASSIGN_OR_RETURN(wire::Frame frame, FromProto(std::move(*command.mutable_frame())));
+  return ToSlurm{std::move(frame)};
 }
 
 }  // namespace msa::node_control

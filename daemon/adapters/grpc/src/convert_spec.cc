@@ -88,6 +88,7 @@ JobSpec SpecFromProto(v1::JobSpec&& in) {
   out.kill_on_invalid_dep = in.kill_on_invalid_dep();
   out.begin_at_ms = in.begin_at_ms();
   out.nam = Bytes(in.nam_bytes());
+  out.gateways = in.gateways();
   for (const v1::NamRegionBinding& binding : in.nam_regions())
     out.nam_regions.push_back({binding.region(), static_cast<NamRights>(binding.rights())});
   return out;
@@ -130,6 +131,7 @@ void ToProto(const JobSpec& spec, v1::JobSpec& out) {
   out.set_kill_on_invalid_dep(spec.kill_on_invalid_dep);
   out.set_begin_at_ms(spec.begin_at_ms);
   out.set_nam_bytes(spec.nam.value);
+  out.set_gateways(spec.gateways);
   for (const wire::NamRegionBinding& binding : spec.nam_regions) {
     v1::NamRegionBinding& to = *out.add_nam_regions();
     to.set_region(binding.region);

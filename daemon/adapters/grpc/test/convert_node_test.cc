@@ -88,6 +88,22 @@ TEST(ConvertNode, NamdsMessagesSurviveTheWay) {
   EXPECT_EQ(to->frame.payload, "welcome");
 }
 
+TEST(ConvertNode, WordsOfSlurmsPluginSurviveTheWay) {
+  auto report = ToProto(FromSlurm{{0x0b01, 0, 0, "begin"}});
+  const auto from = FromProto(std::move(*report.mutable_from_slurm()));
+  ASSERT_TRUE(from.ok());
+  EXPECT_EQ(from->frame.type, 0x0b01);
+  EXPECT_EQ(from->frame.payload, "begin");
+  auto command = ToProto(ToSlurm{{0x0b02, 0, 0, "verdict"}});
+  const auto to = FromProto(std::move(*command.mutable_to_slurm()));
+  ASSERT_TRUE(to.ok());
+  EXPECT_EQ(to->frame.payload, "verdict");
+  Registered registered;
+  EXPECT_FALSE(FromProto(ToProto(registered).registered()).slurm);
+  registered.slurm = true;
+  EXPECT_TRUE(FromProto(ToProto(registered).registered()).slurm);
+}
+
 TEST(ConvertNode, RefusesAFrameTypeBeyond16Bit) {
   v1::FromJobd in;
   in.mutable_frame()->set_type(0x10000);

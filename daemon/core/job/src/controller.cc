@@ -113,6 +113,9 @@ void Controller::Impl::Handle(event::Tick&) {
   // One look at all nodes serves those whose time is over a little later, too.
   if (next != kNever) WakeAt(std::max(next, now + options.node_timeout / kNodeLooks));
   Nam(nam_event::Tick{});
+  JudgeSlurmSteps();
+  EndSilentJobs();
+  CancelLeaving();
   RetryAsks();
   if (!alarms.empty()) WakeAt(alarms.begin()->first);
 }

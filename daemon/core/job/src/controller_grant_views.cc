@@ -31,6 +31,7 @@ GrantView Controller::Impl::ViewOf(const GrantRecord& grant) const {
   view.until = grant.until;
   view.namespaces = NamespacesOn(job, grant.id);
   view.reason = grant.recall;
+  view.slurm_job = grant.slurm_job;
   return view;
 }
 
@@ -42,8 +43,9 @@ GrantView Controller::Impl::ViewOf(const WaitingAsk& waiting) const {
   view.slots = waiting.ask.slots;
   view.module = waiting.ask.module;
   view.asked_at = waiting.asked_at;
-  view.until = waiting.deadline;
+  view.until = waiting.slurm ? waiting.slurm->until : waiting.deadline;
   view.reason = waiting.reason;
+  if (waiting.slurm) view.slurm_job = waiting.slurm->job;
   return view;
 }
 

@@ -27,10 +27,15 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantAsk& m
     SendMembership(job, "", {});
     return AnswerAsk(job, m.request, known, "");
   }
-  for (const WaitingAsk& waiting : asks)
-    if (waiting.job == job.record.id && waiting.ask.request == m.request) return;
+  if (const auto waiting = FindAsk(job.record.id, m.request); waiting != asks.end()) {
+    // What it has said may have been lost.
+    if (waiting->slurm && !waiting->slurm->vouched && waiting->slurm->own.empty())
+      OrderCompanion(job, *waiting);
+    return;
+  }
   if (job.record.state == JobState::kEnding) return AnswerAsk(job, m.request, nullptr, "the job is ending");
   if (m.slots == 0) return AnswerAsk(job, m.request, nullptr, "0 slots asked; ask for at least 1");
+  if (job.record.IsSlurms()) return AskSlurm(job, m);
   const auto refusal = TryGrant(job, m, Sizes::kFirst);
   if (!refusal) return;
   Instant deadline = now;
@@ -44,7 +49,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantAsk& m
       AnswerAsk(job, m.request, nullptr, refusal->reason);
     return;
   }
-  asks.push_back({job.record.id, m, deadline, refusal->reason, now});
+  asks.push_back({job.record.id, m, deadline, refusal->reason, now, std::nullopt});
   WakeAt(deadline);
 }
 
@@ -82,7 +87,7 @@ std::optional<Controller::Impl::Refusal> Controller::Impl::TryGrant(Job& job, co
   }
   DynamicAnswer answer = FindDynamic(View(), PendingJobs(), request, now, options.scheduler);
   if (answer.lent) {
-    Lend(job, ask, *answer.lent);
+    Lend(job, ask, *answer.lent, nullptr);
     return std::nullopt;
   }
   refusal.reason = std::move(answer.reason);
@@ -105,7 +110,8 @@ wire::Member Controller::Impl::NewMember(Job& job, const Node& node, const Modul
 }
 
 // Cores of nodes that the job has already extend its members there; other nodes become members.
-void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement) {
+void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement,
+                            const wire::CompanionGranted* slurms) {
   JobRecord& record = job.record;
   last_grant = GrantId(last_grant.value + 1);
   GrantRecord grant;
@@ -119,7 +125,12 @@ void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement
     return waiting.job == record.id && waiting.ask.request == ask.request;
   });
   grant.asked_at = waited == asks.end() ? now : waited->asked_at;
-  if (const Instant end = EndOf(job, ask); end != kNever) grant.until = end;
+  Instant end = EndOf(job, ask);
+  if (slurms != nullptr) {
+    grant.slurm_job = slurms->job;
+    if (slurms->end != 0) end = std::min(end, FromUnixMillis(static_cast<std::int64_t>(slurms->end) * 1000));
+  }
+  if (end != kNever) grant.until = end;
   record.epoch = Epoch(record.epoch.value + 1);
   grant.epoch = record.epoch;
   std::vector<std::uint32_t> fresh;
@@ -135,11 +146,13 @@ void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement
     auto& cores = record.FindMember(index)->cores;
     cores.insert(cores.end(), share.cores.begin(), share.cores.end());
     std::sort(cores.begin(), cores.end());
+    cores.erase(std::unique(cores.begin(), cores.end()), cores.end());  // Slurm may share a core
     grant.members.push_back(index);
     grant.slots += static_cast<std::uint32_t>(share.cores.size());
     record.allocations.push_back(
         {node.spec->name, module->name, 0, share.cores, 0, share.memory, share.gpus, grant.id, index, false});
   }
+  if (slurms != nullptr) grant.slots = slurms->slots;  // of whole nodes, maybe
   grants.emplace(grant.id, grant);
   Put(job);
   Emit(effect::PutGrant{grant});
@@ -155,6 +168,7 @@ void Controller::Impl::AnswerAsk(const Job& job, std::uint64_t request, const Gr
   answer.request = request;
   if (grant != nullptr && !grant->released) {
     answer.grant = grant->id;
+    answer.slurm_job = grant->slurm_job;
     answer.epoch = grant->epoch;
     answer.members = grant->members;
     for (const Allocation& share : job.record.allocations) {
@@ -162,6 +176,7 @@ void Controller::Impl::AnswerAsk(const Job& job, std::uint64_t request, const Gr
       answer.shares.push_back({share.member, share.cores});
       answer.slots += static_cast<std::uint32_t>(share.cores.size());
     }
+    if (grant->slurm_job.value != 0) answer.slots = grant->slots;
   } else {
     answer.reason = grant != nullptr ? "the grant was released already" : refusal;
   }
@@ -178,6 +193,10 @@ void Controller::Impl::SendMembership(const Job& job, const std::string& reason,
 
 void Controller::Impl::RetryAsks() {
   for (auto it = asks.begin(); it != asks.end();) {
+    if (it->slurm) {
+      SettleCompanion(it++);
+      continue;
+    }
     Job* job = Find(it->job);
     const bool over = job == nullptr || !active.contains(it->job) || job->record.state == JobState::kEnding;
     bool lent = false;
@@ -201,9 +220,12 @@ void Controller::Impl::RetryAsks() {
 
 // Nobody waits for it any more. What was lent meanwhile is given back.
 void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantWithdraw& m) {
-  std::erase_if(asks, [&](const WaitingAsk& waiting) {
-    return waiting.job == job.record.id && waiting.ask.request == m.request;
-  });
+  if (const auto waiting = FindAsk(job.record.id, m.request); waiting != asks.end()) {
+    if (waiting->slurm)
+      DropCompanion(job, waiting);
+    else
+      asks.erase(waiting);
+  }
   GrantRecord* grant = FindGrant(job.record.id, job.record.incarnation, m.request);
   if (grant != nullptr && !grant->released) ReleaseGrant(job, *grant, true);
 }
@@ -243,6 +265,7 @@ void Controller::Impl::ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daem
   grant.released = true;
   for (Allocation& share : record.allocations)
     if (share.grant == grant.id && !share.given_back) GiveBack(job, share, quit_daemons);
+  LetGo(job, grant);
   if (record.allocations.size() > kMaxPastShares)
     std::erase_if(record.allocations, [&](const Allocation& share) { return share.grant == grant.id; });
   record.epoch = Epoch(record.epoch.value + 1);

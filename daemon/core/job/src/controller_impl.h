@@ -1,8 +1,9 @@
 #pragma once
 // The state behind Controller and the functions that change it, by concern: controller_jobs.cc (queue, start,
 // end), controller_launch.cc, controller_dependencies.cc, controller_nodes.cc, controller_grants.cc and
-// controller_grant_views.cc, controller_names.cc, controller_nam.cc, controller_restore.cc,
-// controller_views.cc.
+// controller_grant_views.cc, controller_names.cc, controller_nam.cc, controller_gateways.cc,
+// controller_slurm.cc and controller_slurm_jobs.cc, controller_companions.cc, controller_slurm_agent.cc,
+// controller_restore.cc, controller_views.cc.
 
 #include <deque>
 #include <list>
@@ -33,7 +34,8 @@ class Controller::Impl {
     std::string wait_reason;
     Instant expected_start;
     std::uint32_t planned_nodes = 0;
-    bool names_unknown = false;  // taken up from the store, and its head has not said yet what it publishes
+    bool own_nodes_known = false;  // Slurm's agent has told all that the job holds
+    bool names_unknown = false;    // taken up from the store, and its head has not said yet what it publishes
   };
 
   struct Node {
@@ -75,6 +77,33 @@ class Controller::Impl {
     Instant deadline;
     std::string reason;  // of the last refusal
     Instant asked_at;
+    // Of a job of Slurm's: msa-companion asks Slurm for it, and `deadline` is beyond the wait.
+    struct Slurm {
+      std::string partition;
+      Instant until;       // of the wait itself
+      JobId job;           // queued, or granted; 0: none yet
+      bool again = false;  // msa-companion has been started anew
+      std::optional<wire::CompanionGranted> granted;
+      std::uint64_t question = 0;  // to the agent, that is open; 0: none
+      bool vouched = false;        // the agent says what `granted` says
+      // To the agent, that are open: what these components of the job hold. No companion is asked for before.
+      std::map<std::uint64_t, JobId> own;
+      // What is new of that, by component.
+      std::map<JobId, std::vector<wire::GrantShare>> found;
+    };
+    std::optional<Slurm> slurm;
+  };
+
+  // A companion that was given back, until Slurm has cancelled it.
+  struct LeavingCompanion {
+    JobId parent;
+    Instant next;  // then the agent is told to cancel it
+  };
+
+  // A job that is over in Slurm, whose nodes may not tell so.
+  struct SilentEnd {
+    Instant at;                  // then that is acted upon
+    std::uint32_t restarts = 0;  // of the run that is over
   };
 
   // A link that was asked for and not answered.
@@ -106,6 +135,11 @@ class Controller::Impl {
   void Handle(event::NamdUp& e);
   void Handle(event::NamdLost& e);
   void Handle(event::FromNamd& e);
+  void Handle(event::SlurmStepBegin& e);
+  void Handle(event::SlurmStepEnd& e);
+  void Handle(event::SlurmJobEnd& e);
+  void Handle(event::FromSlurmAgent& e);
+  void Handle(event::SlurmAgentLost& e);
 
   // -- messages of job daemons; `node` is where they came from
   void OnMessage(Job& job, const std::string& node, wire::JobStarted& m);
@@ -122,6 +156,7 @@ class Controller::Impl {
   void OnMessage(Job& job, const std::string& node, wire::NamFromTask& m);
   void OnMessage(Job& job, const std::string& node, wire::NamTaskGone& m);
   void OnMessage(Job& job, const std::string& node, wire::NamAllotmentAsk& m);
+  void OnMessage(Job& job, const std::string& node, wire::CompanionReport& m);
 
   // -- dependencies and begin times
   // kNotFound: a job that was never submitted.
@@ -204,7 +239,9 @@ class Controller::Impl {
   std::optional<Refusal> TryGrant(Job& job, const wire::GrantAsk& ask, Sizes sizes);
   std::string AddressOn(const Node& node, const JobRecord& record) const;
   Instant EndOf(const Job& job, const wire::GrantAsk& ask) const;
-  void Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement);
+  // `slurms`: the companion that holds the placement.
+  void Lend(Job& job, const wire::GrantAsk& ask, const Placement& placement,
+            const wire::CompanionGranted* slurms);
   void AnswerAsk(const Job& job, std::uint64_t request, const GrantRecord* grant, const std::string& refusal);
   void SendMembership(const Job& job, const std::string& reason, const std::vector<std::uint32_t>& except);
   wire::Member NewMember(Job& job, const Node& node, const Module& module, GrantId grant);
@@ -223,6 +260,11 @@ class Controller::Impl {
 
   // -- snapshots for the scheduler
   ClusterView View() const;
+  void CountGateways(ClusterView& view) const;
+  static bool IsUsable(const Node& node);  // something new may start there
+  // By name, in the topology's order. What `except` has counts as free.
+  std::vector<std::string> FreeGateways(JobId except) const;
+  void TakeGateways(Job& job) const;
   Placement HeldBy(const Job& job) const;
   // In the order of the queue, as many as a pass looks at. Valid until the next call.
   const std::vector<PendingJob>& PendingJobs() const;
@@ -271,6 +313,98 @@ class Controller::Impl {
   nam_event::JobStarted NamStart(const Job& job) const;
   Status CheckNamRegions(const event::Submit& e) const;
   std::vector<std::uint32_t> NamGroups(const UserIdentity& user, const JobSpec& spec) const;
+
+  // -- jobs that Slurm schedules
+  // A step, from the first slurmstepd that tells of it to the last that ends.
+  struct SlurmStep {
+    std::vector<wire::SlurmNodeTasks> nodes;
+    std::map<std::pair<std::string, JobId>, wire::SlurmStepBegin> parts;  // by node and component
+    std::string secret;
+    Instant since;
+    std::optional<wire::SlurmStepVerdict> verdict;
+  };
+  using SlurmKey = std::pair<JobId, StepId>;
+  // nullopt: it is not known yet.
+  std::optional<Status> JudgeSlurmStep(const SlurmStep& step) const;
+  void JudgeSlurmSteps();
+  bool HasSlurmStep(JobId job, const std::string& node) const;  // "": any node
+  // What runs there is told anew, or is lost.
+  void ForgetSlurmSteps(const std::string& node);
+  // Who still waits to begin a step of the job, on this node or ("") any, is refused.
+  void RefuseSlurmSteps(const Job& job, const std::string& node, const std::string& reason);
+  // Slurm has ended it on the head's node; it waits for steps that are being ended elsewhere.
+  static bool HeadIsOver(const JobRecord& record);
+  void SettleSlurmEnd(JobId id);
+  void SettleSlurmStep(const SlurmKey& key, SlurmStep& step);
+  void TakeUpSlurmStep(const SlurmKey& key, event::SlurmStepBegin& e);
+  void TellSlurm(const SlurmStep& step);
+  Status CheckSlurmJob(const SlurmKey& key, const SlurmStep& step) const;
+  Status CheckSlurmRoom(const wire::SlurmStepBegin& begin, const JobSpec& spec) const;
+  bool AwaitsSlurmRoom(const SlurmKey& key, const SlurmStep& step);
+  Result<Job*> TakeSlurmStep(const SlurmKey& key, const SlurmStep& step);
+  Result<JobSpec> SlurmSpec(const wire::SlurmStepBegin& begin) const;
+  Job& NewSlurmJob(const SlurmKey& key, const SlurmStep& step, JobSpec spec);
+  // True: the job's membership has changed; new members are added to `fresh`.
+  bool AddSlurmShare(Job& job, const wire::SlurmStepBegin& part, std::vector<std::uint32_t>& fresh);
+  void EndSlurmShare(Job& job, std::uint32_t component, const std::string& node);
+
+  // -- grants of jobs that Slurm schedules: companion jobs
+  using AskPosition = std::list<WaitingAsk>::iterator;
+  void AskSlurm(Job& job, const wire::GrantAsk& ask);
+  Result<std::string> PartitionOf(const wire::GrantAsk& ask) const;
+  // A job's own nodes are known from its steps alone: those without any are looked for before others are
+  // asked for. False: there is nothing to look for, or nobody to ask.
+  bool LookForOwnNodes(const Job& job, WaitingAsk& waiting);
+  void OnOwnNodes(AskPosition waiting, std::uint64_t question, const wire::SlurmJobAnswer& answer);
+  void TakeOwnNodes(Job& job, WaitingAsk& waiting, JobId component, const wire::SlurmJobAnswer& answer);
+  void OrderCompanion(const Job& job, const WaitingAsk& waiting);
+  AskPosition FindAsk(JobId job, std::uint64_t request);
+  void OnCompanion(Job& job, std::uint64_t request, const wire::CompanionPending& m);
+  void OnCompanion(Job& job, std::uint64_t request, wire::CompanionGranted& m);
+  void OnCompanion(Job& job, std::uint64_t request, const wire::CompanionRefused& m);
+  void OnCompanion(Job& job, std::uint64_t request, const wire::CompanionEnded& m);
+  void CompanionGone(Job& job, std::uint64_t request, const std::string& why);
+  // Goes on with an ask as far as that is possible now; one that is answered is gone then.
+  void SettleCompanion(AskPosition waiting);
+  // The agent is asked whether what a job daemon says of a companion is true: that one runs as the user.
+  void Verify(WaitingAsk& waiting);
+  Status CheckCompanion(const Job& job, const WaitingAsk& waiting, const wire::SlurmJobAnswer& answer) const;
+  // False: its nodes are not ready for it yet.
+  Result<bool> TakeCompanion(Job& job, const WaitingAsk& waiting);
+  void RefuseCompanion(Job& job, AskPosition waiting, const std::string& text);
+  // Nobody waits for it any more.
+  void DropCompanion(const Job& job, AskPosition waiting);
+  // To msa-companion, and if that does not help, to the agent.
+  void LetGo(const Job& job, const GrantRecord& grant);
+  // Slurm has ended it. The nodes that the job has by it alone are lost.
+  void LoseCompanion(JobId job, GrantId grant, const std::string& reason);
+  // That was lent; nullptr: `slurm_job` is none.
+  const GrantRecord* FindCompanion(JobId slurm_job) const;
+  JobId ParentOf(JobId slurm_job) const;  // `slurm_job` itself where it is no companion
+  Result<Job*> TakeCompanionStep(const GrantRecord& grant, const SlurmStep& step);
+  // The job's own id, and those of its companions: of its steps.
+  std::vector<JobId> SlurmIdsOf(JobId job) const;
+
+  // -- the agent (msa/base/slurm_agent_messages.h)
+  void OnAgent(std::uint64_t id, wire::SlurmAgentState& m);
+  void OnAgent(std::uint64_t id, wire::SlurmJobsChanged& m);
+  void OnAgent(std::uint64_t id, wire::SlurmJobAnswer& m);
+  void OnAgent(std::uint64_t id, wire::SlurmOrphansCancelled& m);
+  void OnAgent(std::uint64_t id, wire::SlurmDone& m);
+  template <class M>
+  std::uint64_t AskAgent(const M& message) {
+    Emit(effect::ToSlurmAgent{M::kType, ++last_agent_ask, wire::Encode(message)});
+    return last_agent_ask;
+  }
+  void ForgetAgentAsks();
+  void NoteComponent(const wire::SlurmJob& job);
+  // nullopt: Slurm has forgotten the job.
+  void SlurmJobIsOver(JobId slurm_job, const wire::SlurmJob* as);
+  void CheckUnlisted();
+  void SendOrphans();
+  void CancelLeaving();
+  // Jobs that are over in Slurm, whose nodes have not told so.
+  void EndSilentJobs();
 
   // -- outlet
   template <class E>
@@ -327,6 +461,17 @@ class Controller::Impl {
   mutable std::vector<PendingJob> planned_pending;
   // NodesAlone by what is asked: a long queue asks the same few things. Valid for this topology.
   mutable std::map<std::string, std::uint32_t> nodes_alone;
+  std::map<SlurmKey, SlurmStep> slurm_steps;
+  bool agent_up = false;  // and slurmctld answers it
+  std::uint64_t last_agent_ask = 0;
+  std::map<std::uint64_t, JobId> agent_questions;            // of jobs that it has not named
+  std::map<std::uint64_t, JobId> agent_cancels;              // of leaving companions
+  std::map<std::uint64_t, std::vector<JobId>> agent_sweeps;  // the parents
+  std::map<JobId, std::set<JobId>> slurm_components;         // of heterogeneous jobs, by leader
+  std::optional<std::set<JobId>> agent_listed;               // of a complete list that has begun
+  std::set<JobId> orphan_parents;                            // that have ended here, and had companions
+  std::map<JobId, LeavingCompanion> leaving_companions;
+  std::map<JobId, SilentEnd> silent_ends;  // by component
   JobId last_job;
   GrantId last_grant;
   NamBook nam;

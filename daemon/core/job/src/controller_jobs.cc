@@ -56,6 +56,9 @@ void Controller::Impl::Handle(event::Submit& e) {
                                  e.token.size(), kMaxTokenBytes));
   if (const auto known = tokens.find({e.user.uid, e.token}); known != tokens.end())
     return Answer(e.reply, Status::Ok(), known->second);
+  if (options.slurm)
+    return Answer(e.reply, Error(Code::kFailedPrecondition,
+                                 "Slurm schedules here; submit with sbatch, salloc or srun"));
   if (pending.size() >= options.max_queued)
     return Answer(e.reply,
                   Error(Code::kResourceExhausted,
@@ -178,6 +181,7 @@ void Controller::Impl::Start(Job& job, const Placement& placement) {
   if (record.spec.time_limit_s > 0)
     Arm(now + Millis(std::int64_t{1000} * record.spec.time_limit_s), record.id);
   StartNam(job);
+  TakeGateways(job);
   Put(job);
   std::vector<std::uint32_t> all;
   for (const wire::Member& member : record.members) all.push_back(member.index);
@@ -302,6 +306,8 @@ void Controller::Impl::SendCancel(const Job& job, Millis grace) {
 void Controller::Impl::Finish(Job& job, Ending ending) {
   JobRecord& record = job.record;
   const JobId id = record.id;
+  if (record.IsSlurms())
+    RefuseSlurmSteps(job, "", ending.reason.empty() ? fmt::format("job {} has ended", id) : ending.reason);
   for (const wire::Member& member : record.members) {
     if (ending.acked_node != nullptr && member.node == *ending.acked_node)
       SendToMember(job, member.index, wire::ExitAck{});
@@ -309,6 +315,7 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
       Emit(effect::SendQuitJob{member.node, id, record.incarnation,
                                ending.reason.empty() ? fmt::format("job {} has ended", id) : ending.reason});
   }
+  const bool companions = SlurmIdsOf(id).size() > 1;
   for (auto it = grants.begin(); it != grants.end();) {
     if (it->second.job != id) {
       ++it;
@@ -317,7 +324,11 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
     Emit(effect::DeleteGrant{it->first});
     it = grants.erase(it);
   }
-  asks.remove_if([&](const WaitingAsk& waiting) { return waiting.job == id; });
+  const auto waited = asks.remove_if([&](const WaitingAsk& waiting) { return waiting.job == id; });
+  if (record.IsSlurms() && (companions || waited > 0)) {
+    orphan_parents.insert(id);
+    SendOrphans();
+  }
   std::erase_if(leaving, [&](const auto& entry) { return std::get<1>(entry.first) == id; });
   pending.erase(id);
   active.erase(id);
@@ -368,11 +379,13 @@ void Controller::Impl::LoseMember(Job& job, std::uint32_t index, const std::stri
   if (found == nullptr) return;
   const wire::Member lost = *found;
   job.missing.erase(index);
-  if (daemon_alive) Emit(effect::SendQuitJob{lost.node, record.id, record.incarnation, reason});
+  const effect::SendQuitJob quit{lost.node, record.id, record.incarnation, reason};
+  if (daemon_alive && index == record.head) Emit(quit);
   if (index == record.head)
     return Finish(job, {.state = record.state == JobState::kEnding ? record.ending_as : JobState::kNodeFail,
                         .exit_code = CodeWithoutHead(record),
                         .reason = reason});
+  if (record.IsSlurms()) RefuseSlurmSteps(job, lost.node, reason);
   LoseNamClients(job, lost.node);
   std::erase_if(record.members, [&](const wire::Member& m) { return m.index == index; });
   record.epoch = Epoch(record.epoch.value + 1);
@@ -382,10 +395,13 @@ void Controller::Impl::LoseMember(Job& job, std::uint32_t index, const std::stri
     const auto grant = grants.find(share.grant);
     if (grant == grants.end() || grant->second.released || record.HoldsShareOf(share.grant)) continue;
     grant->second.released = true;
+    LetGo(job, grant->second);
     Emit(effect::PutGrant{grant->second});
   }
   Put(job);
   SendMembership(job, reason, {});
+  // After it: the head is to know the reason before the connection breaks.
+  if (daemon_alive) Emit(quit);
   // Of a script or an allocation it takes the steps that use it; its head sees to them.
   if (lost.grant.value == 0 && record.spec.mode == wire::JobMode::kStep)
     BeginEnd(job, JobState::kNodeFail, Millis(0), reason);
@@ -418,6 +434,8 @@ void Controller::Impl::CheckDeadlines(Job& job) {
                        "{}; its job daemon on {} did not answer in time", record.reason,
                        record.members.empty() ? std::string("its nodes") : record.members.front().node)});
   if (held.contains(record.id)) unsettled.insert(record.id);
+  SettleSlurmEnd(record.id);
+  if (IsFinal(record.state)) return;
   std::vector<std::uint32_t> gone;
   for (const auto& [index, deadline] : job.missing)
     if (deadline <= now) gone.push_back(index);
@@ -427,7 +445,10 @@ void Controller::Impl::CheckDeadlines(Job& job) {
     if (member == nullptr) continue;
     const auto grant = grants.find(member->grant);
     const bool just_lent = grant != grants.end() && now - grant->second.since < kFreshGrant;
-    if (record.state == JobState::kStarting || just_lent) {
+    // Of Slurm's jobs a step there says so; without one the job may have ended while nobody listened.
+    const bool awaited =
+        record.IsSlurms() ? HasSlurmStep(record.id, member->node) : record.state == JobState::kStarting;
+    if (awaited || just_lent) {
       // No exit record, no word of its end: the launch was never delivered. A job daemon that has it ignores
       // it.
       SendStart(job, {index}, record.state == JobState::kStarting && member->grant.value == 0);
@@ -476,6 +497,9 @@ void Controller::Impl::Handle(event::Cancel& e) {
     return Answer(e.reply, Error(Code::kInvalidArgument, "the reason has {} bytes, the limit is {}",
                                  e.reason.size(), kMaxNameBytes));
   if (Status plain = CheckName("the reason", e.reason); !plain.ok()) return Answer(e.reply, std::move(plain));
+  if (job.record.IsSlurms())
+    return Answer(e.reply, Error(Code::kFailedPrecondition, "job {} is Slurm's; end it with 'scancel {}'",
+                                 e.job, e.job));
   if (e.done) return GiveUp(job, e);
   const std::string by =
       e.caller.uid == job.record.user.uid ? job.record.user_name : fmt::format("uid {}", e.caller.uid);

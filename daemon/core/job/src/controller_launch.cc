@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <iterator>
+
+#include <fmt/ranges.h>
 
 #include "msa/job/job_variables.h"
 
@@ -51,11 +54,16 @@ void Controller::Impl::FillStep(const JobRecord& record, wire::StepSpec& step) c
   step.name = record.spec.name;
   step.env = record.spec.env;
   // Of the job that submitted it, and of this one.
+  static constexpr std::string_view kOurs[] = {kNamRegionsVariable, kGatewaysVariable};
   std::erase_if(step.env, [](const std::string& line) {
-    return line.starts_with(kNamRegionsVariable) && line.substr(kNamRegionsVariable.size()).starts_with('=');
+    return std::any_of(std::begin(kOurs), std::end(kOurs), [&](std::string_view name) {
+      return line.starts_with(name) && line.substr(name.size()).starts_with('=');
+    });
   });
   if (!record.spec.nam_regions.empty())
     step.env.push_back(fmt::format("{}={}", kNamRegionsVariable, NamRegionsText(record.spec.nam_regions)));
+  if (!record.gateways.empty())
+    step.env.push_back(fmt::format("{}={}", kGatewaysVariable, fmt::join(record.gateways, ",")));
   step.cwd = record.spec.cwd;
   step.stdio = record.spec.stdio;
   step.kill_policy = record.spec.kill_policy;
@@ -109,6 +117,7 @@ std::shared_ptr<const wire::LaunchJob> Controller::Impl::BuildLaunch(const Job& 
   }
   launch->has_step = with_step;
   launch->mode = record.spec.mode;
+  launch->slurms = record.IsSlurms();
   if (record.spec.mode != wire::JobMode::kStep)
     for (std::uint32_t i = 0; i < record.spec.components.size(); ++i)
       launch->components.push_back(PlacedOf(record, i));

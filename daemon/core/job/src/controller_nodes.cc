@@ -40,6 +40,7 @@ void Controller::Impl::Handle(event::NodeRegistered& e) {
   Node* node = FindNode(e.node);
   if (node == nullptr)
     return Emit(effect::Log{fmt::format("node '{}' registered but is not in the topology", e.node)});
+  ForgetSlurmSteps(e.node);  // those that are there are told next
   // Its namd says hello to the new session.
   LoseNamd(*node, "its node daemon has registered anew");
   const bool was_up = node->state == NodeState::kUp;
@@ -197,6 +198,7 @@ void Controller::Impl::CheckNode(Node& node) {
 
 void Controller::Impl::MarkDown(Node& node, const std::string& reason) {
   LoseNamd(node, reason);
+  ForgetSlurmSteps(node.spec->name);
   node.state = NodeState::kDown;
   node.down_reason = reason;
   node.jobd_warm = 0;

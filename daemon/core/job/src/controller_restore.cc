@@ -50,6 +50,8 @@ void Controller::Impl::Load(StoredState& state) {
   });
   for (GrantRecord& grant : state.grants) {
     last_grant = std::max(last_grant, grant.id);
+    if (active.contains(grant.job) && grant.released && grant.slurm_job.value != 0)
+      leaving_companions[grant.slurm_job] = {grant.job, now + options.exit_wait};
     if (active.contains(grant.job))
       grants.emplace(grant.id, std::move(grant));
     else
@@ -89,6 +91,8 @@ void Controller::Impl::ResumeActive(Job& job) {
     job.kill_deadline = now + options.kill_grace + options.exit_wait + options.node_timeout;
     Arm(*job.kill_deadline, record.id);
   }
+  // Nodes that still have a step of it say so before.
+  if (HeadIsOver(record)) Arm(now + options.node_timeout, record.id);
   if (record.spec.time_limit_s > 0)
     Arm(record.placed_at + Millis(std::int64_t{1000} * record.spec.time_limit_s), record.id);
 }

@@ -8,8 +8,7 @@ ClusterView Controller::Impl::View() const {
   ClusterView view;
   view.topology = &topology;
   view.usable.resize(nodes.size());
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    view.usable[i] = nodes[i].state == NodeState::kUp && nodes[i].session != 0 && !nodes[i].drained;
+  for (std::size_t i = 0; i < nodes.size(); ++i) view.usable[i] = IsUsable(nodes[i]);
   for (const JobId id : active) {
     const Job& job = *Find(id);
     RunningJob running;
@@ -25,6 +24,7 @@ ClusterView Controller::Impl::View() const {
   const Bytes there = nam.capacity();
   const Bytes taken = nam.persistent();
   view.nam_capacity = there > taken ? Bytes(there.value - taken.value) : Bytes();
+  CountGateways(view);
   return view;
 }
 
@@ -267,6 +267,7 @@ Status Controller::Impl::CheckInvariants() const {
                      member.grant);
     }
     if (record.FindMember(record.head) == nullptr) return Error(Code::kInternal, "job {} has no head", id);
+    if (record.IsSlurms()) continue;  // who shares a core is Slurm's to say
     for (const NodeShare& share : HeldBy(job)) {
       for (const std::uint16_t core : share.cores) {
         const auto [it, free] = holder.emplace(std::pair(share.node, core), id);

@@ -43,6 +43,8 @@ Result<JobdMessage> DecodeJobdMessage(std::uint16_t type, std::string_view paylo
       return DecodeAs<JobdMessage, wire::NamTaskGone>(payload);
     case wire::NamAllotmentAsk::kType:
       return DecodeAs<JobdMessage, wire::NamAllotmentAsk>(payload);
+    case wire::CompanionReport::kType:
+      return DecodeAs<JobdMessage, wire::CompanionReport>(payload);
     default:
       return Error(Code::kInvalidArgument,
                    "message type 0x{:04x} is none that a job daemon sends to the controller", type);
@@ -64,6 +66,23 @@ Result<NamdMessage> DecodeNamdMessage(std::uint16_t type, std::string_view paylo
     default:
       return Error(Code::kInvalidArgument,
                    "message type 0x{:04x} is none that a namd sends to the controller", type);
+  }
+}
+
+Result<SlurmAgentMessage> DecodeSlurmAgentMessage(std::uint16_t type, std::string_view payload) {
+  switch (type) {
+    case wire::SlurmAgentState::kType:
+      return DecodeAs<SlurmAgentMessage, wire::SlurmAgentState>(payload);
+    case wire::SlurmJobsChanged::kType:
+      return DecodeAs<SlurmAgentMessage, wire::SlurmJobsChanged>(payload);
+    case wire::SlurmJobAnswer::kType:
+      return DecodeAs<SlurmAgentMessage, wire::SlurmJobAnswer>(payload);
+    case wire::SlurmOrphansCancelled::kType:
+      return DecodeAs<SlurmAgentMessage, wire::SlurmOrphansCancelled>(payload);
+    case wire::SlurmDone::kType:
+      return DecodeAs<SlurmAgentMessage, wire::SlurmDone>(payload);
+    default:
+      return Error(Code::kInvalidArgument, "message type 0x{:04x} is none that msa-slurm-agent sends", type);
   }
 }
 

@@ -173,6 +173,7 @@ JobRequest RequestOf(const JobSpec& spec) {
   if (spec.time_limit_s > 0) request.time_limit = Millis(std::int64_t{1000} * spec.time_limit_s);
   request.oversubscribe = spec.oversubscribe;
   request.nam = spec.nam;
+  request.gateways = spec.gateways;
   return request;
 }
 

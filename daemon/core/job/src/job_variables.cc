@@ -28,6 +28,7 @@ std::vector<std::string> JobVariableLines(const JobVariables& job) {
     lines.push_back(fmt::format("MSA_NTASKS_HET_GROUP_{}={}", i, component.ntasks));
   }
   if (!job.nam_regions.empty()) lines.push_back(fmt::format("{}={}", kNamRegionsVariable, job.nam_regions));
+  if (!job.gateways.empty()) lines.push_back(fmt::format("{}={}", kGatewaysVariable, job.gateways));
   return lines;
 }
 
@@ -40,9 +41,16 @@ std::string NamRegionsText(const std::vector<wire::NamRegionBinding>& regions) {
 }
 
 bool IsJobVariable(std::string_view line) {
-  static constexpr std::string_view kNames[] = {
-      "MSA_JOB_NAME=", "MSA_SUBMIT_DIR=",         "MSA_NNODES=",           "MSA_NTASKS=",     "MSA_MODULES=",
-      "MSA_HET_SIZE=", "MSA_NODELIST_HET_GROUP_", "MSA_NTASKS_HET_GROUP_", "MSA_NAM_REGIONS="};
+  static constexpr std::string_view kNames[] = {"MSA_JOB_NAME=",
+                                                "MSA_SUBMIT_DIR=",
+                                                "MSA_NNODES=",
+                                                "MSA_NTASKS=",
+                                                "MSA_MODULES=",
+                                                "MSA_HET_SIZE=",
+                                                "MSA_NODELIST_HET_GROUP_",
+                                                "MSA_NTASKS_HET_GROUP_",
+                                                "MSA_NAM_REGIONS=",
+                                                "MSA_GATEWAYS="};
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [&](std::string_view name) { return line.starts_with(name); });
 }

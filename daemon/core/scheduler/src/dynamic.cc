@@ -15,7 +15,8 @@ struct Lendable {
   std::uint32_t cores = 0;       // free throughout
 };
 
-// Which modules may lend, in order of preference. Nodes whose only purpose is memory are lent by name alone.
+// Which modules may lend, in order of preference. Nodes whose purpose is memory or to connect modules are
+// lent by name alone.
 Result<std::vector<ModuleId>> ModulesFor(const SystemTopology& topology, const ClusterView& view,
                                          const DynamicRequest& request) {
   std::vector<ModuleId> modules;
@@ -31,7 +32,7 @@ Result<std::vector<ModuleId>> ModulesFor(const SystemTopology& topology, const C
     if (job.id == request.job)
       for (const NodeShare& share : job.held) add(topology.nodes[share.node].module);
   for (const Module& module : topology.modules)
-    if (module.kind != "nam" || !request.nodes.empty()) add(module.id);
+    if ((module.kind != "nam" && module.kind != kGatewayKind) || !request.nodes.empty()) add(module.id);
   return modules;
 }
 

@@ -59,10 +59,11 @@ void AddPieces(const CoreLayout& layout, const NodeShare& share, std::vector<Pie
   pieces[first].gpus = share.gpus;
 }
 
-void AddNam(Bytes nam, std::vector<Piece>& pieces) {
+void AddPiece(const SystemShare& share, std::vector<Piece>& pieces) {
   // More than any memory; sums of what jobs hold stay in range.
   constexpr std::uint64_t kMost = std::uint64_t{1} << 56;
-  if (nam.value != 0) pieces.push_back({.nam = std::min(nam.value, kMost)});
+  if (share.nam.value == 0 && share.gateways == 0) return;
+  pieces.push_back({.nam = std::min(share.nam.value, kMost), .gateways = share.gateways});
 }
 
 // One word more than there are cores for: pieces without cores name one, too.
@@ -121,6 +122,7 @@ inline void FreeSet::TakeCores(const Piece& piece) {
 inline void FreeSet::TakeCountable(const Piece& piece) {
   if (!piece.countable()) return;
   nam_ -= static_cast<std::int64_t>(piece.nam);
+  gateways_ -= piece.gateways;
   if (memory_limited(piece.node)) memory_[piece.node] -= std::min(memory_[piece.node], piece.memory);
   gpus_[piece.node] -= std::min(gpus_[piece.node], piece.gpus);
 }
@@ -128,6 +130,7 @@ inline void FreeSet::TakeCountable(const Piece& piece) {
 inline void FreeSet::GiveCountable(const Piece& piece) {
   if (!piece.countable()) return;
   nam_ += static_cast<std::int64_t>(piece.nam);
+  gateways_ += piece.gateways;
   if (memory_limited(piece.node)) memory_[piece.node] += piece.memory;
   gpus_[piece.node] += piece.gpus;
 }
@@ -168,6 +171,7 @@ void FreeSet::LowerCountable(std::uint32_t node, const FreeSet& other) {
   memory_[node] = std::min(memory_[node], other.memory_[node]);
   gpus_[node] = std::min(gpus_[node], other.gpus_[node]);
   nam_ = std::min(nam_, other.nam_);
+  gateways_ = std::min(gateways_, other.gateways_);
 }
 
 }  // namespace msa

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "msa/scheduler/scheduler.h"
@@ -35,22 +36,34 @@ struct Piece {
   std::uint32_t cores = 0;  // bits of `mask`
   std::uint32_t gpus = 0;
   std::uint64_t memory = 0;
-  std::uint64_t nam = 0;  // of no node: `node` and `word` mean nothing then
-  bool countable() const { return memory != 0 || gpus != 0 || nam != 0; }
+  // Of no node: `node` and `word` mean nothing then.
+  std::uint64_t nam = 0;
+  std::uint32_t gateways = 0;
+  bool of_system() const { return nam != 0 || gateways != 0; }
+  bool countable() const { return memory != 0 || gpus != 0 || of_system(); }
 };
 // Appends the pieces of `share`. Cores that do not exist (a node that shrank) are left out.
 void AddPieces(const CoreLayout& layout, const NodeShare& share, std::vector<Piece>& pieces);
-// Appends the piece of a job's network attached memory, if it has any.
-void AddNam(Bytes nam, std::vector<Piece>& pieces);
+// What a job takes of the system as a whole.
+struct SystemShare {
+  Bytes nam;
+  std::uint32_t gateways = 0;
+};
+// Appends the piece of `share`, if it is not empty.
+void AddPiece(const SystemShare& share, std::vector<Piece>& pieces);
 
 class FreeSet {
  public:
-  // Everything that exists is free, and network attached memory has no bound. `layout` outlives the set.
+  // Everything that exists is free, and what is the system's has no bound. `layout` outlives the set.
   FreeSet(const CoreLayout& layout, const SystemTopology& topology);
-  // What there is of network attached memory.
-  void BoundNam(Bytes nam) { nam_ = static_cast<std::int64_t>(std::min(nam.value, kMostNam)); }
+  // What there is of network attached memory and gateways.
+  void Bound(const SystemShare& there) {
+    nam_ = static_cast<std::int64_t>(std::min(there.nam.value, kMostNam));
+    gateways_ = there.gateways;
+  }
   // Below 0: a NAM node went away while jobs hold what it had.
   std::int64_t nam() const { return nam_; }
+  std::int64_t gateways() const { return gateways_; }
 
   std::uint32_t FreeCores(std::uint32_t node) const { return counts_[node]; }
   bool WhollyFree(std::uint32_t node) const { return FreeCores(node) == layout_->cores[node]; }
@@ -83,7 +96,7 @@ class FreeSet {
   // Memory and GPUs alone.
   void TakeCountable(const std::vector<Piece>& pieces);
   void GiveCountable(const std::vector<Piece>& pieces);
-  // Keeps no more memory and GPUs of `node`, and no more network attached memory, than there are in `other`.
+  // Keeps no more memory and GPUs of `node`, and no more of the system's, than there are in `other`.
   void LowerCountable(std::uint32_t node, const FreeSet& other);
 
  private:
@@ -102,6 +115,7 @@ class FreeSet {
   std::vector<std::uint32_t> gpus_;
   std::vector<std::uint32_t> by_free_;  // see CoreLayout::first_count
   std::int64_t nam_ = static_cast<std::int64_t>(kMostNam);
+  std::int64_t gateways_ = std::numeric_limits<std::uint32_t>::max();
 };
 
 }  // namespace msa

@@ -365,8 +365,12 @@ bool Placer::NamFits(const JobRequest& request, const FreeSet& free) {
   return request.nam.value == 0 || (there > 0 && request.nam.value <= static_cast<std::uint64_t>(there));
 }
 
+bool Placer::GatewaysFit(const JobRequest& request, const FreeSet& free) {
+  return request.gateways == 0 || request.gateways <= free.gateways();
+}
+
 bool Placer::Fits(const JobRequest& request, const FreeSet& free) const {
-  if (!NamFits(request, free)) return false;
+  if (!NamFits(request, free) || !GatewaysFit(request, free)) return false;
   Work work{request, free, {}, {}};
   return PlaceAll(work, LeastWidths(request), Answer::kWhether);
 }
@@ -379,7 +383,7 @@ bool Placer::MayFit(const JobRequest& request, const std::vector<std::uint32_t>&
 }
 
 std::optional<Placement> Placer::Place(const JobRequest& request, const FreeSet& free) const {
-  if (!NamFits(request, free)) return std::nullopt;
+  if (!NamFits(request, free) || !GatewaysFit(request, free)) return std::nullopt;
   std::vector<std::uint32_t> widths = LeastWidths(request);
   if (!Widen(request, free, widths)) return std::nullopt;
   Work work{request, free, {}, {}};

@@ -28,6 +28,7 @@ class Placer {
   bool Fits(const JobRequest& request, const FreeSet& free) const;
   // Whether the network attached memory that it asks is free.
   static bool NamFits(const JobRequest& request, const FreeSet& free);
+  static bool GatewaysFit(const JobRequest& request, const FreeSet& free);
   // False: it fits nowhere where the nodes of each module have as many free cores as FreeSet::by_free says,
   // or fewer.
   bool MayFit(const JobRequest& request, const std::vector<std::uint32_t>& by_free) const;

@@ -41,6 +41,7 @@ class Planner {
   enum class Shared { kNo, kYes };  // tasks need no core of their own
   std::string LackOf(const ComponentRequest& component, const FreeSet& free, Shared shared) const;
   std::string NamLack(const JobRequest& request, const FreeSet& free) const;
+  std::string GatewayLack(const JobRequest& request, const FreeSet& free) const;
   std::string NotReady(const ComponentRequest& component) const;
 
   const ClusterView& view_;

@@ -26,9 +26,9 @@ Profile::Profile(const ClusterView& view, const CoreLayout& layout, Instant now)
   std::vector<Piece> pieces;
   for (const RunningJob& job : view.running) {
     for (const NodeShare& share : job.held) AddPieces(layout_, share, pieces);
-    AddNam(job.nam, pieces);
+    AddPiece({job.nam, job.gateways}, pieces);
   }
-  free_now_.BoundNam(view.nam_capacity);
+  free_now_.Bound({view.nam_capacity, view.gateway_capacity});
   free_now_.Take(pieces);
 }
 
@@ -41,7 +41,7 @@ std::vector<Piece> Profile::PiecesOf(const Taken& taken) const {
   std::vector<Piece> pieces;
   pieces.reserve(taken.placement.size() + 1);
   for (const NodeShare& share : taken.placement) AddPieces(layout_, share, pieces);
-  AddNam(taken.nam, pieces);
+  AddPiece(taken.system, pieces);
   return pieces;
 }
 
@@ -74,7 +74,7 @@ void Profile::BuildSteps() {
       return;
     }
     for (const NodeShare& share : release.job->held) AddPieces(layout_, share, step.gives);
-    AddNam(release.job->nam, step.gives);
+    AddPiece({release.job->nam, release.job->gateways}, step.gives);
   };
   steps_.push_back({now_, {}, {}, {}});
   for (std::size_t i = 0; i < dated;) {
@@ -200,7 +200,7 @@ void Profile::Reserve(const Taken& taken, Instant start, Instant end) {
   std::vector<Piece>& takes = StepAt(start).takes;
   takes.insert(takes.end(), pieces.begin(), pieces.end());
   for (const Piece& piece : pieces) {
-    nam_reserved_ = nam_reserved_ || piece.nam != 0;
+    system_reserved_ = system_reserved_ || piece.of_system();
     if (piece.memory != 0 || piece.gpus != 0) countable_reserved_[piece.node] = true;
   }
   if (end < kSomeday) {
@@ -228,7 +228,7 @@ void Profile::StartNow(const Taken& taken, Instant end) {
   // It runs from the first step on: what stays free throughout any of them loses its cores. Of counts that is
   // so only where they do not shrink later.
   const bool counts_shrink = std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) {
-    return piece.nam != 0 ? nam_reserved_ : piece.countable() && countable_reserved_[piece.node];
+    return piece.of_system() ? system_reserved_ : piece.countable() && countable_reserved_[piece.node];
   });
   if (counts_shrink) return kept_.clear();
   for (Kept& kept : kept_) kept.free.Take(pieces);

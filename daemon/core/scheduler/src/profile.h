@@ -46,10 +46,10 @@ class Profile {
   // Free at the last step that has a date.
   FreeSet FreeAtLast();
 
-  // What a job takes: its cores, and network attached memory of the system's.
+  // What a job takes: its cores, and of what is the system's.
   struct Taken {
     const Placement& placement;
-    Bytes nam;
+    SystemShare system;
   };
   // `taken` is free in FreeUntil(end); end >= now + kOverrun.
   void StartNow(const Taken& taken, Instant end);
@@ -99,7 +99,7 @@ class Profile {
   // that is before.
   std::vector<Kept> marks_;
   std::vector<bool> countable_reserved_;  // by node: memory or GPUs are reserved there at some time
-  bool nam_reserved_ = false;
+  bool system_reserved_ = false;
 };
 
 }  // namespace msa

@@ -219,6 +219,13 @@ Status CheckCanEver(const JobRequest& request, const SystemTopology& configured)
         Code::kOutOfRange,
         "--nam {}: the system has {} of network attached memory; reduce --nam or see 'msactl region df'",
         SizeText(request.nam), SizeText(Bytes(nam)));
+  const auto gateways = static_cast<std::size_t>(
+      std::count_if(configured.nodes.begin(), configured.nodes.end(),
+                    [&](const NodeSpec& node) { return configured.IsGateway(node); }));
+  if (request.gateways > gateways)
+    return Error(Code::kOutOfRange,
+                 "--gateways {}: the system has {}; reduce --gateways or see 'msactl module list'",
+                 request.gateways, gateways);
   // A node that has not been measured yet may turn out to have any number of cores.
   SystemTopology topology = configured;
   for (NodeSpec& node : topology.nodes)

@@ -12,8 +12,8 @@ namespace {
 
 // Everything that decides whether a request fits; jobs with equal keys fit or fail alike.
 std::string KeyOf(const JobRequest& request) {
-  std::string key = fmt::format("{}/{}/{}", request.time_limit ? request.time_limit->count() : -1,
-                                request.oversubscribe, request.nam);
+  std::string key = fmt::format("{}/{}/{}/{}", request.time_limit ? request.time_limit->count() : -1,
+                                request.oversubscribe, request.nam, request.gateways);
   for (const ComponentRequest& c : request.components) {
     fmt::format_to(std::back_inserter(key), "|{},{},{},{},{},{},{},{},{},{}", c.module, c.min_nodes,
                    c.max_nodes, c.ntasks, c.ntasks_per_node, c.cpus_per_task, c.memory, c.gpus_per_node,
@@ -34,6 +34,7 @@ bool SameKey(const JobRequest& a, const JobRequest& b) {
            x.exclude == y.exclude;
   };
   return a.time_limit == b.time_limit && a.oversubscribe == b.oversubscribe && a.nam == b.nam &&
+         a.gateways == b.gateways &&
          std::equal(a.components.begin(), a.components.end(), b.components.begin(), b.components.end(), same);
 }
 
@@ -57,14 +58,14 @@ Planner::Planner(const ClusterView& view, const std::vector<PendingJob>& pending
       placer_(*view.topology, layout_),
       everything_(layout_, *view.topology),
       profile_(view_, layout_, now) {
-  everything_.BoundNam(view.nam_capacity);
+  everything_.Bound({view.nam_capacity, view.gateway_capacity});
 }
 
 bool Planner::TryStart(const PendingJob& job, Plan& plan) {
   const Instant end = std::max(Profile::EndOf(now_, job.request.time_limit), now_ + kOverrun);
   auto placement = placer_.Place(job.request, profile_.FreeUntil(end));
   if (!placement) return false;
-  profile_.StartNow({*placement, job.request.nam}, end);
+  profile_.StartNow({*placement, {job.request.nam, job.request.gateways}}, end);
   plan.starts.push_back({job.id, std::move(*placement)});
   return true;
 }
@@ -76,14 +77,17 @@ void Planner::Hold(Blocked& blocked) {
   blocked.waiting.nodes = CountNodes(slot->placement);
   if (slot->start < kSomeday) {
     blocked.waiting.expected_start = slot->start;
-    profile_.Reserve({slot->placement, blocked.job->request.nam}, slot->start,
-                     Profile::EndOf(slot->start, blocked.job->request.time_limit));
+    profile_.Reserve({slot->placement, {blocked.job->request.nam, blocked.job->request.gateways}},
+                     slot->start, Profile::EndOf(slot->start, blocked.job->request.time_limit));
   } else {
     // Its start has no date: what it could have already is kept from jobs without a limit, or it would never
     // start.
     const FreeSet last = profile_.FreeAtLast();
-    const Bytes nam = Placer::NamFits(blocked.job->request, last) ? blocked.job->request.nam : Bytes();
-    profile_.Reserve({placer_.PlaceWhatFits(blocked.job->request, last), nam}, kSomeday, kNever);
+    const JobRequest& request = blocked.job->request;
+    SystemShare share;
+    if (Placer::NamFits(request, last)) share.nam = request.nam;
+    if (Placer::GatewaysFit(request, last)) share.gateways = request.gateways;
+    profile_.Reserve({placer_.PlaceWhatFits(request, last), share}, kSomeday, kNever);
   }
   blocked.reserved = true;
   if (reservations_++ == 0) first_reserved_ = blocked.job->id;
@@ -150,6 +154,12 @@ std::string Planner::NamLack(const JobRequest& request, const FreeSet& free) con
                      SizeText(view_.nam_capacity));
 }
 
+// "--gateways 2: 1 of 3 are free".
+std::string Planner::GatewayLack(const JobRequest& request, const FreeSet& free) const {
+  return fmt::format("--gateways {}: {} of {} are free", request.gateways,
+                     std::max<std::int64_t>(free.gateways(), 0), view_.gateway_capacity);
+}
+
 Planner::Lack Planner::LackFor(const PendingJob& job) const {
   const auto alone = [&](const ComponentRequest& component) {
     return JobRequest{{component}, job.request.time_limit, job.request.oversubscribe};
@@ -160,6 +170,10 @@ Planner::Lack Planner::LackFor(const PendingJob& job) const {
             ", and no more with all jobs ended: persistent regions take the rest, or NAM nodes are away; see "
             "'msactl region df'",
         true};
+  if (!Placer::GatewaysFit(job.request, everything_))
+    return {"resources: " + GatewayLack(job.request, profile_.free_now()) +
+                ", the others are down or drained; see 'msactl node list'",
+            true};
   if (!placer_.Fits(job.request, everything_)) {
     for (const ComponentRequest& component : job.request.components) {
       if (placer_.Fits(alone(component), everything_)) continue;
@@ -177,6 +191,7 @@ Planner::Lack Planner::LackFor(const PendingJob& job) const {
     if (!placer_.Fits(alone(component), free))
       return {"resources: " + LackOf(component, free, shared), false};
   if (!Placer::NamFits(job.request, free)) return {"resources: " + NamLack(job.request, free), false};
+  if (!Placer::GatewaysFit(job.request, free)) return {"resources: " + GatewayLack(job.request, free), false};
   return {"resources: its components do not fit together on what is free", false};
 }
 

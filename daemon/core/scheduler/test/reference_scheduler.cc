@@ -70,10 +70,11 @@ class Reference {
       all[n].gpus = topology_.nodes[n].gpus;
     }
     all.emplace_back().memory = view.nam_capacity.value;
+    all.back().gpus = view.gateway_capacity;
     everything_ = all;
     free_now_ = std::move(all);
     for (const RunningJob& job : view.running)
-      for (const NodeShare& share : WithNam(job.held, job.nam)) Take(free_now_, share);
+      for (const NodeShare& share : WithSystems(job.held, job.nam, job.gateways)) Take(free_now_, share);
   }
 
   Plan Run(const std::vector<PendingJob>& pending, const SchedulerOptions& options) {
@@ -112,8 +113,9 @@ class Reference {
     Free free;
   };
 
-  Placement WithNam(Placement placement, Bytes nam) const {
-    placement.push_back({0, static_cast<std::uint32_t>(topology_.nodes.size()), {}, 0, nam, 0});
+  // What is the system's stands as a node of its own behind the others.
+  Placement WithSystems(Placement placement, Bytes nam, std::uint32_t gateways) const {
+    placement.push_back({0, static_cast<std::uint32_t>(topology_.nodes.size()), {}, 0, nam, gateways});
     return placement;
   }
 
@@ -123,6 +125,7 @@ class Reference {
                       c.memory, c.gpus_per_node, c.exclusive, c.fewest_nodes, c.nodelist, c.exclude);
     };
     return a.time_limit == b.time_limit && a.oversubscribe == b.oversubscribe && a.nam == b.nam &&
+           a.gateways == b.gateways &&
            std::equal(a.components.begin(), a.components.end(), b.components.begin(), b.components.end(),
                       [&](const auto& x, const auto& y) { return key(x) == key(y); });
   }
@@ -138,10 +141,10 @@ class Reference {
       if (step.at == now_ || step.at < end) Intersect(free, step.free);
     const auto placement = Place(job.request, free);
     if (!placement) return false;
-    const Placement taken = WithNam(*placement, job.request.nam);
+    const Placement taken = WithSystems(*placement, job.request.nam, job.request.gateways);
     for (const NodeShare& share : taken) Take(free_now_, share);
     if (steps_.empty())
-      started_.push_back({JobId(), end, *placement, job.request.nam});
+      started_.push_back({JobId(), end, *placement, job.request.nam, job.request.gateways});
     else
       Occupy(taken, now_, end);
     plan.starts.push_back({job.id, *placement});
@@ -161,11 +164,12 @@ class Reference {
       if (!placement) continue;
       if (start < kLast) {
         waiting.expected_start = start;
-        Occupy(WithNam(*placement, job.request.nam), start, end);
+        Occupy(WithSystems(*placement, job.request.nam, job.request.gateways), start, end);
       } else {
         const Free& last = steps_[steps_.size() - 2].free;
         const Bytes nam = last.back().memory >= job.request.nam.value ? job.request.nam : Bytes();
-        Occupy(WithNam(PlaceWhatFits(job.request, last), nam), kLast, kNever);
+        const std::uint32_t gateways = last.back().gpus >= job.request.gateways ? job.request.gateways : 0;
+        Occupy(WithSystems(PlaceWhatFits(job.request, last), nam, gateways), kLast, kNever);
       }
       return true;
     }
@@ -176,7 +180,7 @@ class Reference {
     std::map<Instant, std::vector<Placement>> ends;
     const auto add = [&](const RunningJob& job) {
       ends[job.expected_end >= kLast ? kLast : std::max(job.expected_end, now_ + Millis(1000))].push_back(
-          WithNam(job.held, job.nam));
+          WithSystems(job.held, job.nam, job.gateways));
     };
     for (const RunningJob& job : view_.running) add(job);
     for (const RunningJob& job : started_) add(job);
@@ -317,7 +321,7 @@ class Reference {
   }
 
   std::optional<Placement> Place(const JobRequest& request, const Free& free) const {
-    if (request.nam.value > free.back().memory) return std::nullopt;
+    if (request.nam.value > free.back().memory || request.gateways > free.back().gpus) return std::nullopt;
     std::vector<std::uint32_t> widths;
     for (const ComponentRequest& c : request.components) widths.push_back(c.min_nodes);
     auto best = PlaceWidths(request, free, widths);

@@ -39,6 +39,9 @@ SystemTopology RandomTopology() {
                          .cores = Between<std::uint32_t>(1, 70),
                          .memory = Bytes(8)});
   }
+  t.modules.push_back({ModuleId(9), "gw", "gateway"});
+  for (int n = 0; n < 3; ++n)
+    t.nodes.push_back({.name = fmt::format("gw{}", n), .module = ModuleId(9), .cores = 1});
   return t;
 }
 
@@ -77,6 +80,8 @@ Case RandomCase(Components components_are = Components::kAny) {
     c.view.running.push_back({JobId(1000 + static_cast<std::uint64_t>(r)), until, {share}});
     if (Between(0, 2) == 0) c.view.running.back().nam = Bytes(Between<std::uint64_t>(1, 3));
     c.view.nam_capacity.value += c.view.running.back().nam.value;
+    if (Between(0, 2) == 0) c.view.running.back().gateways = Between<std::uint32_t>(1, 2);
+    c.view.gateway_capacity += c.view.running.back().gateways;
   }
   c.topology.nodes.back().nam = Bytes(12);
   c.view.nam_capacity.value = std::max(c.view.nam_capacity.value, Between<std::uint64_t>(0, 12));
@@ -89,6 +94,7 @@ Case RandomCase(Components components_are = Components::kAny) {
     if (Between(0, 3) != 0) job.request.time_limit = Millis(Between<std::int64_t>(1000, 60000));
     job.request.oversubscribe = Between(0, 5) == 0;
     if (Between(0, 2) == 0) job.request.nam = Bytes(Between<std::uint64_t>(1, 12));
+    if (Between(0, 2) == 0) job.request.gateways = Between<std::uint32_t>(1, 3);
     if (components_are == Components::kOnDifferentModules) {
       std::set<std::string> modules;
       std::erase_if(job.request.components, [&](const auto& k) { return !modules.insert(k.module).second; });
@@ -156,6 +162,10 @@ TEST(SchedulerProperty, NoCoreIsUsedTwiceAndEveryStartIsWhole) {
     for (const RunningJob& job : c.view.running) nam += job.nam.value;
     for (const Start& start : plan.starts) nam += JobOf(c, start.id).request.nam.value;
     RC_ASSERT(nam <= c.view.nam_capacity.value);
+    std::uint32_t gateways = 0;
+    for (const RunningJob& job : c.view.running) gateways += job.gateways;
+    for (const Start& start : plan.starts) gateways += JobOf(c, start.id).request.gateways;
+    RC_ASSERT(gateways <= c.view.gateway_capacity);
     for (const Start& start : plan.starts) {
       take(start.placement);
       CheckPlacement(c, JobOf(c, start.id), start.placement);
@@ -280,6 +290,7 @@ TEST(SchedulerProperty, AnIdleSystemStartsEveryJobThatCanEverStart) {
     c.view.running.clear();
     c.view.usable.assign(c.topology.nodes.size(), true);
     c.view.nam_capacity = c.topology.nodes.back().nam;
+    c.view.gateway_capacity = 3;  // as many as there are
     for (const PendingJob& job : c.pending)
       RC_ASSERT(Schedule(c.view, {job}, kNow, c.options).starts.size() == 1u);
   }));

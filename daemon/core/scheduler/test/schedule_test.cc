@@ -96,6 +96,24 @@ TEST_F(SchedulerTest, BackfillTakesNoMemoryThatIsReserved) {
   EXPECT_EQ(plan.waiting[1].reason, "priority: its start now would delay job 1");
 }
 
+TEST_F(SchedulerTest, GatewaysAreAResourceLikeCores) {
+  view_.gateway_capacity = 2;
+  Running(9, 0, {0}, kNow + Millis(60000));
+  view_.running[0].gateways = 1;
+  PendingJob both = Job(1, {Ask("cluster", 1)}, Millis(5000));
+  both.request.gateways = 2;
+  PendingJob late = Job(2, {Ask("cluster", 1)}, Millis(120000));
+  late.request.gateways = 1;
+  PendingJob fits = Job(3, {Ask("cluster", 1)}, Millis(5000));
+  fits.request.gateways = 1;
+  const Plan plan = Run({both, late, fits});
+  EXPECT_EQ(Started(plan), Ids{3}) << "it ends before the first needs its gateway";
+  ASSERT_EQ(plan.waiting.size(), 2u);
+  EXPECT_EQ(plan.waiting[0].reason, "resources: --gateways 2: 1 of 2 are free");
+  EXPECT_EQ(plan.waiting[0].expected_start, kNow + Millis(60000));
+  EXPECT_EQ(plan.waiting[1].reason, "priority: its start now would delay job 1");
+}
+
 TEST_F(SchedulerTest, MemoryThatNoEndOfAJobBringsIsTold) {
   view_.nam_capacity = Bytes(1000);
   PendingJob job = Job(1, {Ask("cluster", 1)}, Millis(5000));

@@ -77,6 +77,11 @@ std::optional<std::size_t> SystemTopology::NodeIndex(std::string_view name) cons
   return static_cast<std::size_t>(it - nodes.begin());
 }
 
+bool SystemTopology::IsGateway(const NodeSpec& node) const {
+  const Module* module = FindModule(node.module);
+  return module != nullptr && module->kind == kGatewayKind;
+}
+
 std::vector<std::size_t> SystemTopology::NodesOf(ModuleId id) const {
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < nodes.size(); ++i)

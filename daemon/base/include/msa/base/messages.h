@@ -6,10 +6,12 @@
 //   0x01xx  job daemon <-> its node daemon, on this connection only
 //   0x02xx  controller -> job daemon (through the node daemon)
 //   0x03xx  job daemon -> controller (through the node daemon)
-//           0x0207-0x020a and 0x0308-0x030b: connect_messages.h; 0x020c, 0x020d, 0x0310-0x0312: nam_relay.h
+//           0x0207-0x020a and 0x0308-0x030b: connect_messages.h; 0x020c, 0x020d, 0x0310-0x0312: nam_relay.h;
+//           0x020e, 0x0313: companion_messages.h
 //   0x04xx  msactl <-> head job daemon (through the node daemon's Attach stream)
 //   0x05xx  job daemon <-> job daemon (pmix-server)
 //   0x06xx  task <-> its job daemon over MSA_JOB_SOCKET
+//   0x0Axx  enrolment: enrol_messages.h; 0x0Bxx  Slurm's plugin: slurm_messages.h
 //   0x07xx, 0x08xx, 0x09xx  network attached memory: nam_messages.h
 
 #include <cstdint>
@@ -120,10 +122,11 @@ struct LaunchJob {
   JobMode mode = JobMode::kStep;
   std::string script;
   std::vector<PlacedComponent> components;
+  bool slurms = false;  // Slurm started it and starts its tasks, see slurm_messages.h
   template <class A>
   void Fields(A& a) {
     a(job, incarnation, epoch, secret, user.uid, user.gid, user_name, job_name, self_index, head_index,
-      interactive, members, has_step, step, mode, script, components);
+      interactive, members, has_step, step, mode, script, components, slurms);
   }
 };
 
@@ -190,15 +193,16 @@ struct GrantShare {
 struct GrantAnswer {
   static constexpr std::uint16_t kType = 0x0206;
   std::uint64_t request = 0;
-  GrantId grant;                       // 0: refused
+  GrantId grant;                       // 0: refused; and no reason: ask again, the job had more than it knew
   Epoch epoch;                         // of the membership that contains the grant
   std::vector<std::uint32_t> members;  // indices of the nodes lent
   std::string reason;                  // of a refusal: what is free, what was asked, when it could start
   std::uint32_t slots = 0;             // lent: GrantAsk::slots or one of its alternatives
   std::vector<GrantShare> shares;      // what was lent: of nodes that the job had before, too
+  JobId slurm_job;                     // of Slurm, that holds them; 0: lent by ourselves
   template <class A>
   void Fields(A& a) {
-    a(request, grant, epoch, members, reason, slots, shares);
+    a(request, grant, epoch, members, reason, slots, shares, slurm_job);
   }
 };
 

@@ -122,4 +122,29 @@ struct Disconnected {
   }
 };
 
+// A spawned child that Slurm has started (msa-exec) -> its job daemon, as the first message of a connection:
+// what am I to become? Answered by one TaskExec.
+struct TaskExecAsk {
+  static constexpr std::uint16_t kType = 0x0607;
+  std::uint32_t version = kProtocolVersion;
+  template <class A>
+  void Fields(A& a) {
+    a(version);
+  }
+};
+
+struct TaskExec {
+  static constexpr std::uint16_t kType = 0x0608;
+  std::string program;  // absolute; empty: none, see `reason`
+  std::string cwd;      // absolute
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // all of it, but for SLURM_*, which it has
+  std::int32_t exit_code = 0;    // without a program
+  std::string reason;
+  template <class A>
+  void Fields(A& a) {
+    a(program, cwd, argv, env, exit_code, reason);
+  }
+};
+
 }  // namespace msa::wire

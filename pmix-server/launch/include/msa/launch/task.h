@@ -41,6 +41,10 @@ struct TaskSpec {
   // Those of the submission; what is not named is as the launcher's own. Values above its hard limits are
   // lowered to them.
   std::vector<wire::ResourceLimit> limits;
+  // Of a task that comes by itself, as a spawned child under Slurm does: by which it is known.
+  std::string ticket;
+  std::uint32_t part = 0;
+  std::uint32_t number = 0;
 };
 
 // How a task that did not start failed.
@@ -66,6 +70,40 @@ struct LauncherOptions {
   Millis kill_wait{5000};  // how long KillAll keeps looking for leftovers
 };
 
+// The tasks of namespaces on this node, whoever makes their processes. One thread, the loop's.
+class TaskRunner {
+ public:
+  virtual ~TaskRunner() = default;
+  using Started = std::function<void(std::vector<pid_t> started, std::vector<StartFailure> failures)>;
+
+  // Starts tasks; `on_started` once, when every one has exec'ed or failed to. Tasks that did start are
+  // running then, whatever happened to the others. No output or exit of these tasks is delivered before it.
+  virtual void Start(std::vector<TaskSpec> tasks, Started on_started) = 0;
+
+  // The rank has reached the PMIx server (ends the search for singletons).
+  virtual void MarkConnected(const std::string& nspace, Rank rank) = 0;
+
+  // To every task of `nspace` (empty: of all). Returns how many got it.
+  virtual int Signal(const std::string& nspace, int signal) = 0;
+
+  // Stops (or resumes) reading the pipes of the namespace's tasks: back-pressure towards the programs. Exits
+  // whose output is not delivered wait too. Also of tasks that start later, until it is resumed.
+  virtual void PauseOutput(const std::string& nspace) = 0;
+  virtual void ResumeOutput(const std::string& nspace) = 0;
+
+  // Appends to the stdin pipe of a task; `eof` closes it after these bytes. Unknown task: ignored.
+  virtual void WriteStdin(const std::string& nspace, Rank rank, std::string data, bool eof) = 0;
+
+  // SIGKILL to every task of the namespace (empty: of all). `on_done` with the number of survivors.
+  virtual void KillAll(const std::string& nspace, std::function<void(int survivors)> on_done) = 0;
+
+  // What a process that the task spawns inherits of its environment, besides what its namespace's has.
+  virtual std::vector<std::string> Inherited(const std::string& nspace, Rank rank) const = 0;
+
+  // Every task of the namespace has ended, on all nodes, and nothing of it will be said any more.
+  virtual void Forget(const std::string& nspace) = 0;
+};
+
 // The tasks of one job daemon. One thread, the loop's. At most one per process: it makes the process a child
 // subreaper, so that everything a task leaves behind comes back to it, collects every child of the process
 // that ends, and ignores SIGPIPE. Handlers run from the loop only, never inside a call of a member; they may
@@ -82,7 +120,7 @@ struct LauncherOptions {
 // MPI_Init loads in a process to which nobody gave PMI_FD or PMI_PORT. A program that links MPI and does not
 // initialise it shows none of these. Programs linked to MPICH, whose MPI_Init takes 20 ms, are looked at
 // every 4 ms in their first 250 ms.
-class TaskLauncher {
+class TaskLauncher final : public TaskRunner {
  public:
   struct Handlers {
     // Bytes of a task's stdout or stderr pipe, in order; at most wire::kStdioChunkBytes.
@@ -99,36 +137,26 @@ class TaskLauncher {
   static Result<std::unique_ptr<TaskLauncher>> Create(EventLoop& loop, LauncherOptions options,
                                                       Handlers handlers);
   // SIGKILL to the tasks' groups; no handler runs any more.
-  ~TaskLauncher();
+  ~TaskLauncher() override;
 
-  // Starts tasks; `on_started` once, when every one has exec'ed or failed to. Tasks that did start are
-  // running then, whatever happened to the others. No output or exit of these tasks is delivered before it.
-  void Start(std::vector<TaskSpec> tasks,
-             std::function<void(std::vector<pid_t> started, std::vector<StartFailure> failures)> on_started);
-
-  // The rank has reached the PMIx server (ends the search for singletons).
-  void MarkConnected(const std::string& nspace, Rank rank);
-
-  // To the process group of every task of `nspace` (empty: of all). Returns how many groups got it.
-  int Signal(const std::string& nspace, int signal);
-
-  // Stops (or resumes) reading the pipes of the namespace's tasks: back-pressure towards the programs. Exits
-  // whose output is not delivered wait too. Also of tasks that start later, until it is resumed.
-  void PauseOutput(const std::string& nspace);
-  void ResumeOutput(const std::string& nspace);
-
-  // Appends to the stdin pipe of a task; `eof` closes it after these bytes. Unknown task: ignored.
-  void WriteStdin(const std::string& nspace, Rank rank, std::string data, bool eof);
+  void Start(std::vector<TaskSpec> tasks, Started on_started) override;
+  void MarkConnected(const std::string& nspace, Rank rank) override;
+  // To the process group of each task.
+  int Signal(const std::string& nspace, int signal) override;
+  void PauseOutput(const std::string& nspace) override;
+  void ResumeOutput(const std::string& nspace) override;
+  void WriteStdin(const std::string& nspace, Rank rank, std::string data, bool eof) override;
+  std::vector<std::string> Inherited(const std::string&, Rank) const override { return {}; }
+  void Forget(const std::string&) override {}
 
   std::size_t running()
       const noexcept;  // tasks whose start is under way or done and whose on_exit is to come
   std::size_t running(const std::string& nspace) const;
 
-  // SIGKILL to every task and to every process that descends from one (daemonised, own session, own group:
-  // all that were reparented to this subreaper), until none is left or kill_wait has passed. Then `on_done`
-  // with the number of survivors (processes in uninterruptible sleep). For one namespace (its leftovers
-  // included) or, empty, all.
-  void KillAll(const std::string& nspace, std::function<void(int survivors)> on_done);
+  // To the tasks and to every process that descends from one (daemonised, own session, own group: all that
+  // were reparented to this subreaper), until none is left or kill_wait has passed. The survivors are
+  // processes in uninterruptible sleep. For one namespace its leftovers included.
+  void KillAll(const std::string& nspace, std::function<void(int survivors)> on_done) override;
 
  private:
   class Impl;

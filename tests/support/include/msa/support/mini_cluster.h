@@ -41,6 +41,7 @@ struct MiniClusterOptions {
   std::vector<std::string> up = {};             // further options of `cluster up`
   std::map<std::string, std::string> env = {};  // environment of `cluster up`, and so of all daemons
   uid_t uid = 0;                                // other than 0: run everything as this user (root only)
+  bool without_home = false;                    // no HOME; else one other than 0 has one of his own
   std::string bin = {};                         // directory of the binaries; empty: this build's
   // Every user may use it (root only): its directory has mode 0755, and the binaries are copied to where all
   // users reach them.

@@ -37,6 +37,7 @@ struct ControllerOptions {
   std::size_t keep_ended = 10000;
   std::uint32_t operator_uid = 0;  // besides root: the controller's own user
   SchedulerOptions scheduler;
+  bool slurm = false;            // Slurm schedules: steps come by its plugin, submissions are refused
   std::uint64_t nam_system = 0;  // random, of this system's store: whose extents a namd holds
   std::string nam_key;           // 32 random bytes: what leases are signed with
   // HMAC-SHA256 of `lease` under nam_key. The same arguments give the same result.
@@ -124,6 +125,7 @@ struct GrantView {
   Instant until;                        // given back by then, or waits until then; epoch: open
   std::vector<std::string> namespaces;  // that run on it
   std::string reason;                   // why it waits, or who releases it
+  JobId slurm_job;                      // of Slurm, that holds it or is queued for it; 0: none
 };
 
 struct GrantFilter {

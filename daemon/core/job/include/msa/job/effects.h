@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "msa/base/slurm_messages.h"
 #include "msa/job/records.h"
 #include "msa/nam/nam_book.h"
 
@@ -113,6 +114,18 @@ struct NamReply {
   NamReplyBody body;
 };
 
+// To the node daemon, after the commit: what slurmstepd is told.
+struct SlurmVerdict {
+  std::string node;
+  wire::SlurmStepVerdict verdict;
+};
+// To msa-slurm-agent, if it runs, after the commit. It answers with the same `id`.
+struct ToSlurmAgent {
+  std::uint16_t type = 0;
+  std::uint64_t id = 0;
+  std::string payload;
+};
+
 }  // namespace effect
 
 using Effect =
@@ -120,6 +133,7 @@ using Effect =
                  effect::SendStartJob, effect::SendToJobd, effect::SendQuitJob, effect::Registered,
                  effect::CloseSession, effect::JobChanged, effect::NeedSchedulePass, effect::Reply,
                  effect::WakeAt, effect::Log, nam_effect::PutRegion, nam_effect::DeleteRegion,
-                 nam_effect::PutLease, nam_effect::DeleteLease, effect::SendToNamd, effect::NamReply>;
+                 nam_effect::PutLease, nam_effect::DeleteLease, effect::SendToNamd, effect::NamReply,
+                 effect::SlurmVerdict, effect::ToSlurmAgent>;
 
 }  // namespace msa

@@ -9,6 +9,9 @@
 #include <variant>
 #include <vector>
 
+#include "msa/base/companion_messages.h"
+#include "msa/base/slurm_agent_messages.h"
+#include "msa/base/slurm_messages.h"
 #include "msa/job/effects.h"
 #include "msa/job/records.h"
 #include "msa/nam/nam_book.h"
@@ -16,10 +19,10 @@
 namespace msa {
 
 // A message of a job daemon, decoded.
-using JobdMessage =
-    std::variant<wire::JobStarted, wire::NamespaceReport, wire::GrantAsk, wire::GrantRelease,
-                 wire::GrantWithdraw, wire::JobExit, wire::MemberFailed, wire::NamePublish, wire::NameLookup,
-                 wire::LinkAsk, wire::LinkReady, wire::NamFromTask, wire::NamTaskGone, wire::NamAllotmentAsk>;
+using JobdMessage = std::variant<wire::JobStarted, wire::NamespaceReport, wire::GrantAsk, wire::GrantRelease,
+                                 wire::GrantWithdraw, wire::JobExit, wire::MemberFailed, wire::NamePublish,
+                                 wire::NameLookup, wire::LinkAsk, wire::LinkReady, wire::NamFromTask,
+                                 wire::NamTaskGone, wire::NamAllotmentAsk, wire::CompanionReport>;
 // kInvalidArgument: a type that no job daemon sends to the controller, or a malformed payload.
 Result<JobdMessage> DecodeJobdMessage(std::uint16_t type, std::string_view payload);
 
@@ -40,6 +43,12 @@ using NamdMessage = std::variant<wire::NamExtentDone, wire::NamExtentDamaged, wi
                                  wire::NamLocalGone, wire::NamScanned>;
 // kInvalidArgument: a type that no namd sends, or a malformed payload.
 Result<NamdMessage> DecodeNamdMessage(std::uint16_t type, std::string_view payload);
+
+// A message of msa-slurm-agent, decoded.
+using SlurmAgentMessage = std::variant<wire::SlurmAgentState, wire::SlurmJobsChanged, wire::SlurmJobAnswer,
+                                       wire::SlurmOrphansCancelled, wire::SlurmDone>;
+// kInvalidArgument: a type that it does not send, or a malformed payload.
+Result<SlurmAgentMessage> DecodeSlurmAgentMessage(std::uint16_t type, std::string_view payload);
 
 namespace event {
 
@@ -179,12 +188,39 @@ struct FromNamd {
   std::string user_name;  // of its uid; empty: not known
 };
 
+// ---- jobs that Slurm schedules (msa/base/slurm_messages.h)
+// A slurmstepd on `node` has a step; also, of steps that run, after each registration of the node.
+struct SlurmStepBegin {
+  std::string node;
+  wire::SlurmStepBegin begin;
+  std::string secret;  // fresh, 32 random bytes in hex: of the job, if this is its first step
+};
+// It is gone.
+struct SlurmStepEnd {
+  std::string node;
+  wire::SlurmStepEnd end;
+};
+// Slurm's epilog of a component's job ran on `node`.
+struct SlurmJobEnd {
+  std::string node;
+  JobId component_job;
+};
+// `id` is that of the ToSlurmAgent that it answers; 0: none.
+struct FromSlurmAgent {
+  std::uint64_t id = 0;
+  SlurmAgentMessage message;
+};
+// The process has ended; what it was asked is not answered.
+struct SlurmAgentLost {};
+
 }  // namespace event
 
-using Event = std::variant<event::Submit, event::SchedulePass, event::OwnerAttached, event::OwnerLost,
-                           event::NodeRegistered, event::NodeHeartbeat, event::NodeLost, event::Tick,
-                           event::FromJobd, event::JobdGone, event::Cancel, event::SignalJob,
-                           event::ReleaseGrant, event::Drain, event::Resume, event::NamCall,
-                           event::NamCallEnded, event::NamdUp, event::NamdLost, event::FromNamd>;
+using Event =
+    std::variant<event::Submit, event::SchedulePass, event::OwnerAttached, event::OwnerLost,
+                 event::NodeRegistered, event::NodeHeartbeat, event::NodeLost, event::Tick, event::FromJobd,
+                 event::JobdGone, event::Cancel, event::SignalJob, event::ReleaseGrant, event::Drain,
+                 event::Resume, event::NamCall, event::NamCallEnded, event::NamdUp, event::NamdLost,
+                 event::FromNamd, event::SlurmStepBegin, event::SlurmStepEnd, event::SlurmJobEnd,
+                 event::FromSlurmAgent, event::SlurmAgentLost>;
 
 }  // namespace msa

@@ -80,11 +80,12 @@ struct JobSpec {
   std::int64_t begin_at_ms = 0;      // not before, Unix milliseconds; 0: at once
   Bytes nam;                         // --nam: allotment of network attached memory, reserved; 0: none
   std::vector<wire::NamRegionBinding> nam_regions;  // --nam-region
+  std::uint32_t gateways = 0;                       // --gateways: nodes that no other job gets meanwhile
   template <class A>
   void Fields(A& a) {
     a(name, components, env, cwd, time_limit_s, stdio, kill_policy, no_bind, immediate_s, oversubscribe,
       on_child_failure, no_mpi_library, limits, mode, script, script_args, dependencies, dependency_any,
-      kill_on_invalid_dep, begin_at_ms, nam, nam_regions);
+      kill_on_invalid_dep, begin_at_ms, nam, nam_regions, gateways);
   }
 };
 

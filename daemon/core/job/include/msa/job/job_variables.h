@@ -21,15 +21,18 @@ struct JobVariables {
   std::uint32_t nnodes = 0;
   std::vector<Component> components;
   std::string nam_regions;  // NamRegionsText of --nam-region
+  std::string gateways;     // "gw0,gw1"
 };
 
 // "field:ro,mesh:rw": MSA_NAM_REGIONS. Empty if there is none.
 inline constexpr std::string_view kNamRegionsVariable = "MSA_NAM_REGIONS";
+// "gw0,gw1": the nodes that a job has by --gateways.
+inline constexpr std::string_view kGatewaysVariable = "MSA_GATEWAYS";
 std::string NamRegionsText(const std::vector<wire::NamRegionBinding>& regions);
 
 // "MSA_JOB_NAME=...", MSA_SUBMIT_DIR, MSA_NNODES, MSA_NTASKS, MSA_MODULES, MSA_HET_SIZE and, for each
-// component i, MSA_NODELIST_HET_GROUP_i and MSA_NTASKS_HET_GROUP_i; MSA_NAM_REGIONS if there are any. Lists
-// are separated by commas.
+// component i, MSA_NODELIST_HET_GROUP_i and MSA_NTASKS_HET_GROUP_i; MSA_NAM_REGIONS and MSA_GATEWAYS if there
+// are any. Lists are separated by commas.
 std::vector<std::string> JobVariableLines(const JobVariables& job);
 
 // True if the line "K=V" sets one of these: of an outer job, in the environment of a submission.

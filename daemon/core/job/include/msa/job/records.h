@@ -69,7 +69,13 @@ struct JobRecord {
   std::vector<Allocation> allocations;
   std::vector<wire::NamespaceReport> namespaces;
   Bytes nam;  // allotment of network attached memory: spec.nam, and what was granted since the start
+  // Of a job that Slurm schedules: the jobs of its components, in the order in which their steps were first
+  // heard of; Allocation::component counts them. Empty: the job is our own.
+  std::vector<JobId> slurm_jobs;
+  std::uint32_t slurm_restarts = 0;   // how often Slurm had requeued it
+  std::vector<std::string> gateways;  // nodes that it has by --gateways, until it ends; kept after
 
+  bool IsSlurms() const { return !slurm_jobs.empty(); }
   const wire::Member* FindMember(std::uint32_t index) const;
   const wire::Member* MemberOn(std::string_view node) const;
   wire::Member* FindMember(std::uint32_t index);
@@ -98,9 +104,11 @@ struct GrantRecord {
   Instant asked_at;
   Instant until;       // given back by then; epoch: open
   std::string recall;  // "released by ada": its namespaces are being ended; empty: they are not
+  JobId slurm_job;     // the companion that holds it in Slurm; 0: lent by ourselves
   template <class A>
   void Fields(A& a) {
-    a(id, job, incarnation, request, members, epoch, since, released, slots, module, asked_at, until, recall);
+    a(id, job, incarnation, request, members, epoch, since, released, slots, module, asked_at, until, recall,
+      slurm_job);
   }
 };
 
@@ -111,7 +119,8 @@ void JobRecord::Fields(A& a) {
                            ToUnixMillis(ended_at)};
   a(id, incarnation, token, user.uid, user.gid, user_name, interactive, spec, secret, state, reason, end_code,
     ending_as, times[0], times[1], times[2], times[3], exit_code, tasks, tasks_failed, stdout_path,
-    stderr_path, epoch, members, next_member, head, allocations, namespaces, nam);
+    stderr_path, epoch, members, next_member, head, allocations, namespaces, nam, slurm_jobs, slurm_restarts,
+    gateways);
   submitted_at = FromUnixMillis(times[0]);
   started_at = FromUnixMillis(times[1]);
   placed_at = FromUnixMillis(times[2]);

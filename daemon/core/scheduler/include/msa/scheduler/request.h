@@ -43,6 +43,7 @@ struct JobRequest {
   std::optional<Millis> time_limit;  // nullopt: none; the scheduler takes it as endless
   bool oversubscribe = false;  // tasks need no core of their own: one core a node and component is enough
   Bytes nam;                   // of the system's network attached memory, while the job runs
+  std::uint32_t gateways = 0;  // of the system's gateway nodes, for this job alone
 };
 
 // Fills module (by its name), node counts, tasks and cpus_per_task in as srun does: no nodes: as many as the

@@ -35,6 +35,7 @@ struct RunningJob {
   Instant expected_end = kNever;  // start + time limit; kNever: no limit
   Placement held;                 // grants included
   Bytes nam;                      // its allotment
+  std::uint32_t gateways = 0;     // its own, those that are not usable left out
 };
 
 struct ClusterView {
@@ -43,6 +44,7 @@ struct ClusterView {
   std::vector<bool> usable;
   std::vector<RunningJob> running;
   Bytes nam_capacity;  // of the NAM nodes that are there, less what regions outside running jobs take
+  std::uint32_t gateway_capacity = 0;  // usable gateway nodes
 };
 
 struct PendingJob {

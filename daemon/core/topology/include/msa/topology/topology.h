@@ -13,6 +13,9 @@
 
 namespace msa {
 
+// Nodes that connect modules; a job may have some for itself (--gateways).
+inline constexpr std::string_view kGatewayKind = "gateway";
+
 struct Module {
   ModuleId id;
   std::string name;  // unique, [a-z][a-z0-9_-]{0,62}
@@ -46,6 +49,7 @@ struct SystemTopology {
   const Module* FindModule(std::string_view name) const;
   std::optional<std::size_t> NodeIndex(std::string_view name) const;
   std::vector<std::size_t> NodesOf(ModuleId id) const;
+  bool IsGateway(const NodeSpec& node) const;
 
   // What a user means by `selector`: a module's name, else a decimal id, else a kind (then all modules of
   // that kind, in file order). kNotFound names the nearest name and the modules that exist.

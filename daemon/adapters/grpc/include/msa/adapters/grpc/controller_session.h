@@ -34,7 +34,8 @@ class ControllerSession {
     std::function<void(node_control::StartJob)> on_start_job;
     std::function<void(node_control::ToJobd)> on_to_jobd;
     std::function<void(node_control::QuitJob)> on_quit_job;
-    std::function<void(node_control::ToNamd)> on_to_namd;  // optional
+    std::function<void(node_control::ToNamd)> on_to_namd;    // optional
+    std::function<void(node_control::ToSlurm)> on_to_slurm;  // optional
     // Once for each on_registered: the session is gone. Attempts that never got so far are told by
     // on_refused.
     std::function<void(Status)> on_disconnected;
@@ -61,6 +62,7 @@ class ControllerSession {
   Status Send(const node_control::JobdGone& report);
   Status Send(node_control::FromNamd report);
   Status Send(const node_control::NamdGone& report);
+  Status Send(node_control::FromSlurm report);
 
   // Bytes queued and not yet taken by gRPC. A heartbeat may be left out while this is high.
   std::size_t queued() const noexcept;

@@ -17,12 +17,14 @@ v1::NodeReport ToProto(FromJobd report);
 v1::NodeReport ToProto(const JobdGone& report);
 v1::NodeReport ToProto(FromNamd report);
 v1::NodeReport ToProto(const NamdGone& report);
+v1::NodeReport ToProto(FromSlurm report);
 
 v1::NodeCommand ToProto(const Registered& command);
 v1::NodeCommand ToProto(StartJob command);
 v1::NodeCommand ToProto(ToJobd command);
 v1::NodeCommand ToProto(const QuitJob& command);
 v1::NodeCommand ToProto(ToNamd command);
+v1::NodeCommand ToProto(ToSlurm command);
 
 RegisterNode FromProto(const v1::RegisterNode& report);
 Heartbeat FromProto(const v1::Heartbeat& report);
@@ -31,11 +33,13 @@ Result<FromJobd> FromProto(v1::FromJobd&& report);
 JobdGone FromProto(const v1::JobdGone& report);
 Result<FromNamd> FromProto(v1::FromNamd&& report);
 NamdGone FromProto(const v1::NamdGone& report);
+Result<FromSlurm> FromProto(v1::FromSlurm&& report);
 
 Registered FromProto(const v1::Registered& command);
 Result<StartJob> FromProto(v1::StartJob&& command);
 Result<ToJobd> FromProto(v1::ToJobd&& command);
 QuitJob FromProto(const v1::QuitJob& command);
 Result<ToNamd> FromProto(v1::ToNamd&& command);
+Result<ToSlurm> FromProto(v1::ToSlurm&& command);
 
 }  // namespace msa::node_control

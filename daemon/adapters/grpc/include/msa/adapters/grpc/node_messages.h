@@ -72,12 +72,17 @@ struct NamdGone {
   std::string reason;
 };
 
+struct FromSlurm {
+  wire::Frame frame;
+};
+
 // ---- controller -> node daemon
 
 struct Registered {
   Millis heartbeat_interval{1000};
   std::string system_name;
   std::vector<JobdState> keep;  // quit the others
+  bool slurm = false;           // Slurm schedules
 };
 
 struct StartJob {
@@ -100,6 +105,10 @@ struct QuitJob {
 };
 
 struct ToNamd {
+  wire::Frame frame;
+};
+
+struct ToSlurm {
   wire::Frame frame;
 };
 

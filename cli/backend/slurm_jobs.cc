@@ -1,0 +1,353 @@
+#include "backend/slurm_jobs.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "backend/records.h"
+#include "options/values.h"
+
+namespace msa::cli {
+namespace {
+
+using Values = std::vector<std::string>;
+
+// One field of squeue's and where it goes.
+struct Field {
+  std::string_view name;
+  void (*set)(SlurmRow& row, const std::string& value);
+};
+
+// Slurm's INFINITE and NO_VAL, the two largest numbers of 32 bits, are none.
+std::uint32_t Small(std::string_view text) {
+  const std::uint64_t number = SlurmNumber(text);
+  return number < UINT32_MAX - 1 ? static_cast<std::uint32_t>(number) : 0;
+}
+
+std::uint32_t TimeLimit(std::string_view text) {
+  const Result<std::uint32_t> seconds = ParseTimeLimit(text);
+  return seconds.ok() ? *seconds : 0;
+}
+
+template <std::string SlurmRow::*member>
+void Text(SlurmRow& row, const std::string& value) {
+  row.*member = Given(value);
+}
+template <std::uint32_t SlurmRow::*member>
+void Number(SlurmRow& row, const std::string& value) {
+  row.*member = Small(value);
+}
+template <std::int64_t SlurmRow::*member>
+void Time(SlurmRow& row, const std::string& value) {
+  row.*member = SlurmTime(value);
+}
+
+constexpr auto kFields = std::to_array<Field>({
+    {"JobID", [](SlurmRow& row, const std::string& value) { row.job = SlurmNumber(value); }},
+    {"HetJobID", [](SlurmRow& row, const std::string& value) { row.leader = SlurmNumber(value); }},
+    {"HetJobOffset", &Number<&SlurmRow::offset>},
+    {"ArrayJobID", [](SlurmRow& row, const std::string& value) { row.array_job = SlurmNumber(value); }},
+    {"ArrayTaskID", &Text<&SlurmRow::array_tasks>},
+    {"State", &Text<&SlurmRow::state>},
+    {"UserName", &Text<&SlurmRow::user>},
+    {"UserID", &Number<&SlurmRow::uid>},
+    {"Partition", &Text<&SlurmRow::partition>},
+    {"Account", &Text<&SlurmRow::account>},
+    {"QOS", &Text<&SlurmRow::qos>},
+    {"Reason", &Text<&SlurmRow::reason>},
+    {"SubmitTime", &Time<&SlurmRow::submit_ms>},
+    {"StartTime", &Time<&SlurmRow::start_ms>},
+    {"EndTime", &Time<&SlurmRow::end_ms>},
+    {"TimeLimit", [](SlurmRow& row, const std::string& value) { row.time_limit_s = TimeLimit(value); }},
+    {"NumNodes", &Number<&SlurmRow::nodes>},
+    {"NumCPUs", &Number<&SlurmRow::cpus>},
+    {"NumTasks", &Number<&SlurmRow::tasks>},
+    {"NodeList", [](SlurmRow& row, const std::string& value) { row.node_list = NodesOfList(value); }},
+    {"PriorityLong", [](SlurmRow& row, const std::string& value) { row.priority = SlurmNumber(value); }},
+    {"Dependency", &Text<&SlurmRow::dependency>},
+    {"exit_code",
+     [](SlurmRow& row,
+        const std::string& value) { row.wait_status = static_cast<int>(Small(value) & 0xffff); }},
+    {"BatchFlag", [](SlurmRow& row, const std::string& value) { row.batch = value == "1"; }},
+    {"BatchHost", &Text<&SlurmRow::head>},
+    {"STDOUT", &Text<&SlurmRow::out>},
+    {"STDERR", &Text<&SlurmRow::err>},
+    {"WorkDir", &Text<&SlurmRow::directory>},
+    {"Licenses", &Text<&SlurmRow::licenses>},
+    // What users write stands last.
+    {"Name", [](SlurmRow& row, const std::string& value) { row.name = value; }},
+    {"Comment", &Text<&SlurmRow::comment>},
+    {"Command", &Text<&SlurmRow::command>},
+});
+
+constexpr auto kNames = [] {
+  std::array<std::string_view, kFields.size()> out{};
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = kFields[i].name;
+  return out;
+}();
+
+// The digits behind `before` at the start of `text`, which must end there or with one of `after`.
+std::uint64_t NumberAfter(std::string_view text, std::string_view before, std::string_view after) {
+  if (!text.starts_with(before)) return 0;
+  text.remove_prefix(before.size());
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return 0;
+  const std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
+  return rest.empty() || after.find(rest.front()) != std::string_view::npos ? value : 0;
+}
+
+// "msa:4711.1" and "msa parent=4711 restart=0 request=1", which say the same.
+void ReadCompanion(SlurmRow& row) {
+  const std::uint64_t parent = NumberAfter(row.name, "msa:", ".");
+  const std::size_t dot = row.name.find('.');
+  const std::size_t asked = row.comment.find(" request=");
+  if (parent == 0 || asked == std::string::npos || NumberAfter(row.comment, "msa parent=", " ") != parent)
+    return;
+  const std::uint64_t request = NumberAfter(std::string_view(row.comment).substr(asked), " request=", " ");
+  if (request == 0 || NumberAfter(std::string_view(row.name).substr(dot), ".", "") != request) return;
+  row.companion_of = parent;
+  row.request = request;
+}
+
+std::string LabelOf(const SlurmRow& row) {
+  if (row.het) return fmt::format("{}", row.leader);
+  if (row.array_tasks.empty()) return fmt::format("{}", row.job);
+  const bool one = row.array_tasks.find_first_not_of("0123456789") == std::string::npos;
+  return one ? fmt::format("{}_{}", row.array_job, row.array_tasks)
+             : fmt::format("{}_[{}]", row.array_job, row.array_tasks);
+}
+
+void AddShares(JobInfo& job, const SlurmRow& row) {
+  for (const std::string& node : row.node_list)
+    job.allocations.push_back(
+        {.node = node, .module = row.partition, .component = row.offset, .tasks = 0, .held = true});
+}
+
+JobInfo Begin(const SlurmRow& row) {
+  JobInfo out;
+  out.id = JobId(row.leader);
+  out.name = row.name;
+  out.uid = row.uid;
+  out.user = row.user;
+  out.submitted_at_ms = row.submit_ms;
+  out.time_limit_s = row.time_limit_s;
+  out.head_node = row.batch ? row.head : "";
+  out.interactive = !row.batch;
+  out.mode = row.batch ? wire::JobMode::kBatch : wire::JobMode::kAlloc;
+  // squeue does not expand the names of an array's files.
+  if (row.batch && row.array_tasks.empty()) {
+    out.stdout_path = row.out;
+    out.stderr_path = row.err;
+  }
+  out.state = StateOf(row.state);
+  out.slurm = SlurmJobFacts{.label = LabelOf(row),
+                            .state = row.state,
+                            .account = row.account,
+                            .qos = row.qos,
+                            .command = row.command,
+                            .directory = row.directory,
+                            .dependency = row.dependency,
+                            .licenses = row.licenses,
+                            .priority = row.priority,
+                            .companion_of = row.companion_of,
+                            .request = row.request};
+  return out;
+}
+
+void Extend(JobInfo& job, const SlurmRow& row) {
+  const JobState state = StateOf(row.state);
+  // Its first component has ended, another has not.
+  if (wire::IsFinal(job.state) && !wire::IsFinal(state)) job.state = JobState::kEnding;
+  job.nodes += row.nodes;
+  job.tasks += row.tasks;
+  if (!row.partition.empty() &&
+      std::find(job.modules.begin(), job.modules.end(), row.partition) == job.modules.end())
+    job.modules.push_back(row.partition);
+  if (state == JobState::kPending) {
+    job.expected_start_ms = std::max(job.expected_start_ms, row.start_ms);
+  } else {
+    job.started_at_ms = std::max(job.started_at_ms, row.start_ms);
+    if (wire::IsFinal(state)) {
+      job.ended_at_ms = std::max(job.ended_at_ms, row.end_ms);
+    } else {
+      job.slurm->expected_end_ms = std::max(job.slurm->expected_end_ms, row.end_ms);
+    }
+  }
+  job.exit_code = std::max(job.exit_code, ExitCodeOfWait(row.wait_status));
+  if (job.reason.empty()) job.reason = row.reason;
+  AddShares(job, row);
+  job.slurm->components.push_back(
+      {row.job, row.partition, row.state, row.reason, row.nodes, row.tasks, row.node_list});
+}
+
+// One whose last component has not ended yet has no end.
+void Finish(JobInfo& job) {
+  if (!wire::IsFinal(job.state)) {
+    job.ended_at_ms = 0;
+    return;
+  }
+  // One that never ran keeps the reason for which it waited.
+  if (job.allocations.empty()) {
+    job.reason.clear();
+    job.started_at_ms = 0;
+  }
+  job.exit_message = job.reason;
+}
+
+// Of a job: its companions, by request.
+using Behind = std::map<std::uint64_t, std::vector<std::uint64_t>>;
+
+Behind AttachCompanions(std::map<std::uint64_t, JobInfo>& jobs) {
+  Behind out;
+  for (auto& [id, job] : jobs) {
+    const auto parent = jobs.find(job.slurm->companion_of);
+    if (parent == jobs.end() || parent->first == id) continue;
+    // Anybody may give a job of his own such a name.
+    if (parent->second.uid != job.uid || parent->second.slurm->companion_of != 0) continue;
+    const SlurmComponent& only = job.slurm->components[0];
+    parent->second.slurm->companions.push_back(
+        {id, job.slurm->request, only.partition, job.slurm->state, only.reason, only.node_list});
+    out[parent->first].push_back(id);
+  }
+  for (auto& [id, job] : jobs)
+    std::stable_sort(job.slurm->companions.begin(), job.slurm->companions.end(),
+                     [](const auto& a, const auto& b) { return a.request < b.request; });
+  return out;
+}
+
+// Whether "2-4,7%2" names task 3.
+bool HasTask(std::string_view tasks, std::uint64_t task) {
+  tasks = tasks.substr(0, tasks.find('%'));
+  while (!tasks.empty()) {
+    const std::string_view item = tasks.substr(0, tasks.find(','));
+    tasks.remove_prefix(std::min(tasks.size(), item.size() + 1));
+    const std::size_t dash = item.find('-');
+    const std::uint64_t first = SlurmNumber(item.substr(0, dash));
+    const std::uint64_t last = dash == std::string_view::npos ? first : SlurmNumber(item.substr(dash + 1));
+    if (first <= task && task <= last) return true;
+  }
+  return false;
+}
+
+// "4_1", or "4_[1-3]" that holds it.
+bool IsTask(std::string_view label, const SlurmJobName& name) {
+  const std::string before = fmt::format("{}_", name.job);
+  if (!label.starts_with(before)) return false;
+  label.remove_prefix(before.size());
+  if (!label.starts_with('[')) return label == name.array_task;
+  return HasTask(label.substr(1, label.find(']') - 1), SlurmNumber(name.array_task));
+}
+
+}  // namespace
+
+std::span<const std::string_view> SlurmJobFields() { return kNames; }
+
+Result<std::vector<SlurmRow>> ReadSlurmRows(const std::vector<Values>& records) {
+  std::vector<SlurmRow> out;
+  out.reserve(records.size());
+  for (const Values& values : records) {
+    if (values.size() != kFields.size())
+      return Error(Code::kDataLoss, "a record of squeue has {} fields, expected {}", values.size(),
+                   kFields.size());
+    SlurmRow row;
+    for (std::size_t i = 0; i < kFields.size(); ++i) kFields[i].set(row, values[i]);
+    if (row.job == 0)
+      return Error(Code::kDataLoss, "a record of squeue begins with '{}', expected a job's id", values[0]);
+    row.het = row.leader != 0;
+    if (!row.het) row.leader = row.job;
+    ReadCompanion(row);
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+std::vector<JobInfo> FoldJobs(const std::vector<SlurmRow>& rows, Companions companions) {
+  std::vector<const SlurmRow*> order;
+  for (const SlurmRow& row : rows) order.push_back(&row);
+  std::stable_sort(order.begin(), order.end(), [](const SlurmRow* a, const SlurmRow* b) {
+    return std::pair(a->leader, a->offset) < std::pair(b->leader, b->offset);
+  });
+  std::map<std::uint64_t, JobInfo> jobs;
+  for (const SlurmRow* row : order) {
+    const auto [it, first] = jobs.try_emplace(row->leader);
+    if (first) it->second = Begin(*row);
+    Extend(it->second, *row);
+  }
+  for (auto& [id, job] : jobs) Finish(job);
+  const Behind behind = AttachCompanions(jobs);
+  std::set<std::uint64_t> folded;
+  for (const auto& [parent, ids] : behind) folded.insert(ids.begin(), ids.end());
+  std::vector<JobInfo> out;
+  for (const auto& [id, job] : jobs) {
+    if (folded.contains(id)) continue;
+    out.push_back(job);
+    const auto mine = behind.find(id);
+    if (companions == Companions::kFolded || mine == behind.end()) continue;
+    for (const std::uint64_t companion : mine->second) out.push_back(jobs.at(companion));
+  }
+  return out;
+}
+
+Result<SlurmJobName> ParseSlurmJob(std::string_view text) {
+  SlurmJobName out;
+  const std::size_t mark = text.find_first_of("_+");
+  const std::string_view id = text.substr(0, mark);
+  const std::string_view rest = mark == std::string_view::npos ? "" : text.substr(mark + 1);
+  out.job = NumberAfter(id, "", "");
+  const bool digits = !rest.empty() && rest.find_first_not_of("0123456789") == std::string_view::npos;
+  if (out.job == 0 || (mark != std::string_view::npos && !digits))
+    return Error(
+        Code::kInvalidArgument,
+        "'{}' is not a job's id; expected a number from 1 on, or 12_3 for a task of an array; see 'msactl "
+        "job list'",
+        text);
+  if (mark == std::string_view::npos) return out;
+  if (text[mark] == '_') out.array_task = rest;
+  out.component = text[mark] == '+';
+  return out;
+}
+
+std::vector<JobInfo> JobsNamed(const std::vector<JobInfo>& jobs, const SlurmJobName& name) {
+  std::vector<JobInfo> out;
+  const std::string tasks = fmt::format("{}_", name.job);
+  for (const JobInfo& job : jobs) {
+    const std::string& label = job.slurm->label;
+    const auto& parts = job.slurm->components;
+    const bool one =
+        std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.job == name.job; });
+    if (name.array_task.empty() ? one || label.starts_with(tasks) : IsTask(label, name)) out.push_back(job);
+  }
+  return out;
+}
+
+JobState StateOf(std::string_view word) {
+  struct Known {
+    std::string_view word;
+    JobState state;
+  };
+  constexpr auto kStates = std::to_array<Known>({
+      {"PENDING", JobState::kPending},      {"REQUEUED", JobState::kPending},
+      {"REQUEUE_HOLD", JobState::kPending}, {"REQUEUE_FED", JobState::kPending},
+      {"SPECIAL_EXIT", JobState::kPending}, {"RESV_DEL_HOLD", JobState::kPending},
+      {"CONFIGURING", JobState::kStarting}, {"COMPLETING", JobState::kEnding},
+      {"STAGE_OUT", JobState::kEnding},     {"COMPLETED", JobState::kCompleted},
+      {"FAILED", JobState::kFailed},        {"BOOT_FAIL", JobState::kFailed},
+      {"OUT_OF_MEMORY", JobState::kFailed}, {"CANCELLED", JobState::kCancelled},
+      {"PREEMPTED", JobState::kCancelled},  {"REVOKED", JobState::kCancelled},
+      {"TIMEOUT", JobState::kTimeout},      {"DEADLINE", JobState::kTimeout},
+      {"NODE_FAIL", JobState::kNodeFail},
+  });
+  const auto it =
+      std::find_if(kStates.begin(), kStates.end(), [&](const Known& known) { return known.word == word; });
+  return it == kStates.end() ? JobState::kRunning : it->state;
+}
+
+int ExitCodeOfWait(int wait_status) {
+  const int signal = wait_status & 0x7f;
+  return signal != 0 ? 128 + signal : (wait_status >> 8) & 0xff;
+}
+
+}  // namespace msa::cli

@@ -1,0 +1,162 @@
+#include "slurm_steps.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace msa::node {
+namespace {
+
+// Of jobs that end while a controller is away: at ten a second the last two minutes' worth.
+constexpr std::size_t kMaxJobEnds = 1024;
+
+template <class M>
+wire::Frame FrameOf(const M& message) {
+  return {M::kType, 0, 0, wire::Encode(message)};
+}
+
+}  // namespace
+
+SlurmSteps::SlurmSteps(EventLoop& loop, PluginSocket::Options options, Outlets outlets)
+    : node_(options.node),
+      outlets_(std::move(outlets)),
+      socket_(loop, std::move(options), SocketHandlers()) {}
+
+PluginSocket::Handlers SlurmSteps::SocketHandlers() {
+  PluginSocket::Handlers handlers;
+  handlers.on_begin = [this](const wire::SlurmStepBegin& begin) { OnBegin(begin); };
+  handlers.on_task_begin = [this](const wire::SlurmTaskBegin& begin) { OnTaskBegin(begin); };
+  handlers.on_task_end = [this](const wire::SlurmTaskEnd& end) { OnTaskEnd(end); };
+  handlers.on_step_end = [this](const wire::SlurmStepEnd& end) { OnStepEnd(end); };
+  handlers.on_job_end = [this](const wire::SlurmJobEnd& end) { OnJobEnd(end); };
+  return handlers;
+}
+
+// ------------------------------------------------------------------------------------------ the plugin
+
+void SlurmSteps::OnBegin(wire::SlurmStepBegin begin) {
+  Step& step = steps_[{begin.job, begin.step}];
+  ++step.parts;
+  std::erase_if(job_ends_, [&](const auto& end) { return end.component_job == begin.component_job; });
+  // Without a controller: it is told with the registration, and the plugin waits.
+  begin.incarnation = step.accepted ? step.job.incarnation : Incarnation();
+  (void)outlets_.to_controller(FrameOf(begin));
+  outlets_.expect(begin.job, begin.user);
+}
+
+void SlurmSteps::OnTaskBegin(const wire::SlurmTaskBegin& begin) {
+  const auto it = steps_.find({begin.job, begin.step});
+  if (it == steps_.end()) return;
+  auto process = OpenProcess(begin.pid);
+  if (process.ok()) it->second.tasks.insert_or_assign(begin.pid, std::move(*process));
+}
+
+void SlurmSteps::OnTaskEnd(const wire::SlurmTaskEnd& end) {
+  const auto it = steps_.find({end.job, end.step});
+  if (it == steps_.end()) return;
+  it->second.tasks.erase(end.pid);
+  if (it->second.accepted) outlets_.to_jobd(it->second.job, FrameOf(end));
+}
+
+void SlurmSteps::OnStepEnd(const wire::SlurmStepEnd& end) {
+  const auto it = steps_.find({end.job, end.step});
+  if (it == steps_.end()) return;
+  Step& step = it->second;
+  if (step.accepted) outlets_.to_jobd(step.job, FrameOf(end));
+  (void)outlets_.to_controller(FrameOf(end));
+  if (--step.parts == 0) steps_.erase(it);
+}
+
+void SlurmSteps::OnJobEnd(const wire::SlurmJobEnd& end) {
+  if (job_ends_.size() >= kMaxJobEnds) job_ends_.pop_front();
+  job_ends_.push_back(end);
+  (void)outlets_.to_controller(FrameOf(end));
+}
+
+// ------------------------------------------------------------------------------------------ the controller
+
+void SlurmSteps::OnRegistered() {
+  for (const wire::SlurmJobEnd& end : job_ends_) (void)outlets_.to_controller(FrameOf(end));
+  for (wire::SlurmStepBegin& begin : socket_.Steps()) {
+    const Step& step = steps_[{begin.job, begin.step}];
+    begin.incarnation = step.accepted ? step.job.incarnation : Incarnation();
+    (void)outlets_.to_controller(FrameOf(begin));
+  }
+}
+
+Status SlurmSteps::OnController(const wire::Frame& frame) {
+  if (frame.type != wire::SlurmStepVerdict::kType)
+    return Error(Code::kInvalidArgument, "a message of type {:#06x} for Slurm's plugin", frame.type);
+  MSA_ASSIGN_OR_RETURN(const wire::SlurmStepVerdict verdict,
+                       wire::Decode<wire::SlurmStepVerdict>(frame.payload));
+  OnVerdict(verdict);
+  return Status::Ok();
+}
+
+void SlurmSteps::OnVerdict(const wire::SlurmStepVerdict& verdict) {
+  const auto it = steps_.find({verdict.job, verdict.step});
+  if (it == steps_.end()) return;  // it has ended meanwhile
+  Step& step = it->second;
+  if (!verdict.accepted) {
+    step.held.reset();
+    spdlog::warn("{}", verdict.message);
+    return socket_.Answer(verdict);  // to those that have no answer yet
+  }
+  // Children run in companions of their parent.
+  step.job = {verdict.parent.value != 0 ? verdict.parent : verdict.job, verdict.incarnation};
+  step.held = verdict;
+  Release(step);
+}
+
+void SlurmSteps::Release(Step& step) {
+  const auto path = outlets_.job_socket(step.job);
+  if (!path) return;
+  step.held->job_socket = *path;
+  socket_.Answer(*step.held);
+  step.held.reset();
+  step.accepted = true;
+}
+
+// ------------------------------------------------------------------------------------------ job daemons
+
+void SlurmSteps::OnHere(const JobKey& key) {
+  for (auto& [id, step] : steps_)
+    if (step.held && step.job == key) Release(step);
+}
+
+void SlurmSteps::OnQuit(const JobKey& key, const std::string& reason) {
+  for (auto& [id, step] : steps_)
+    if (step.job == key) step.quit_reason = reason;
+}
+
+void SlurmSteps::OnGone(const JobKey& key, const std::string& reason) {
+  for (auto& [id, step] : steps_) {
+    if (step.job != key) continue;
+    const std::string& why = step.quit_reason.empty() ? reason : step.quit_reason;
+    if (step.held) {
+      wire::SlurmStepVerdict refusal;
+      refusal.job = id.first;
+      refusal.step = id.second;
+      refusal.message = fmt::format("job {} cannot run on {}: {}", id.first, node_, why);
+      step.held.reset();
+      socket_.Answer(refusal);
+    }
+    if (std::exchange(step.accepted, false)) Abort(id, step, why);
+  }
+}
+
+void SlurmSteps::Abort(const StepKey& key, Step& step, const std::string& reason) {
+  wire::SlurmStepAbort abort;
+  abort.job = key.first;
+  abort.step = key.second;
+  abort.message = fmt::format("the tasks on {} are killed: {}", node_, reason);
+  spdlog::warn("step {}.{}: {}", key.first, key.second, abort.message);
+  // First the word, then the deed: slurmstepd reads it when a task has ended.
+  socket_.Abort(abort);
+  for (const auto& [pid, process] : std::exchange(step.tasks, {})) SignalProcess(process, SIGKILL);
+}
+
+}  // namespace msa::node

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "msa/adapters/process/child_process.h"
+#include "msa/adapters/process/event_loop.h"
+#include "msa/base/slurm_messages.h"
+#include "msa/base/wire.h"
+
+#include "node_paths.h"
+#include "plugin_socket.h"
+
+namespace msa::node {
+
+// The steps that Slurm has started on this node, between its plugin, the controller and the job daemons: the
+// controller is told of them and judges, a step that it accepts begins when the job's daemon is up here, and
+// ends with it. One thread, the loop's.
+class SlurmSteps {
+ public:
+  struct Outlets {
+    // False: there is no session with the controller.
+    std::function<bool(wire::Frame)> to_controller;
+    std::function<void(const JobKey&, wire::Frame)> to_jobd;
+    // What tasks of the job connect to; none: its job daemon is not up.
+    std::function<std::optional<std::string>(const JobKey&)> job_socket;
+    // A step of the job has begun here, which will need the job's daemon: before the controller has judged
+    // it.
+    std::function<void(JobId, const UserIdentity&)> expect;
+  };
+  SlurmSteps(EventLoop& loop, PluginSocket::Options options, Outlets outlets);
+
+  // Opens the socket. Errors as ListenUnix.
+  Status Listen() { return socket_.Listen(); }
+
+  // A controller has taken this node's registration: it is told all that it may not know.
+  void OnRegistered();
+  // A message of the controller's. kInvalidArgument: none of those that are for here.
+  Status OnController(const wire::Frame& frame);
+  // A job daemon has its job.
+  void OnHere(const JobKey& key);
+  // The controller ends the job here.
+  void OnQuit(const JobKey& key, const std::string& reason);
+  // Its job daemon is gone.
+  void OnGone(const JobKey& key, const std::string& reason);
+
+ private:
+  using StepKey = std::pair<JobId, StepId>;
+  struct Step {
+    std::size_t parts = 0;                       // connections: one for each component
+    JobKey job;                                  // that has accepted it
+    std::optional<wire::SlurmStepVerdict> held;  // until its job daemon is up
+    bool accepted = false;                       // and told so
+    std::string quit_reason;
+    std::map<std::int32_t, ProcessHandle> tasks;  // by pid
+  };
+  PluginSocket::Handlers SocketHandlers();
+  void OnBegin(wire::SlurmStepBegin begin);
+  void OnTaskBegin(const wire::SlurmTaskBegin& begin);
+  void OnTaskEnd(const wire::SlurmTaskEnd& end);
+  void OnStepEnd(const wire::SlurmStepEnd& end);
+  void OnJobEnd(const wire::SlurmJobEnd& end);
+  void OnVerdict(const wire::SlurmStepVerdict& verdict);
+  void Release(Step& step);
+  void Abort(const StepKey& key, Step& step, const std::string& reason);
+
+  const std::string node_;
+  Outlets outlets_;
+  std::map<StepKey, Step> steps_;
+  // Told at each registration until the job begins here again: what was sent when a session broke is lost.
+  std::deque<wire::SlurmJobEnd> job_ends_;
+  PluginSocket socket_;
+};
+
+}  // namespace msa::node
