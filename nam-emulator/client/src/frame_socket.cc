@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "msa/base/descriptor_passing.h"
 #include "msa/base/nam_region.h"
 
 namespace msa::nam {
@@ -102,29 +104,13 @@ Status FrameSocket::Send(std::string_view bytes, SteadyTime deadline) {
 }
 
 Status FrameSocket::Fill() {
-  char bytes[65536];
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-  iovec part{bytes, sizeof bytes};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t got = recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got == 0) return Closed();
-  if (got < 0)
-    return errno == EAGAIN || errno == EINTR ? Status::Ok()
-           : errno == ECONNRESET             ? Closed()
-                                             : ErrnoError(errno, "receive");
-  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t i = 0; CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      fds_.emplace_back(fd);
-    }
-  }
-  reader_.Append({bytes, static_cast<std::size_t>(got)});
+  std::array<char, 65536> bytes;
+  ReceivedBytes got = ReceiveWithDescriptors(fd_.get(), bytes);
+  if (got.error == EAGAIN) return Status::Ok();
+  if (got.error != 0) return got.error == ECONNRESET ? Closed() : ErrnoError(got.error, "receive");
+  if (got.bytes == 0) return Closed();
+  for (UniqueFd& one : got.descriptors) fds_.push_back(std::move(one));
+  reader_.Append({bytes.data(), got.bytes});
   return Status::Ok();
 }
 

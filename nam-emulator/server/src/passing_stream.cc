@@ -1,12 +1,12 @@
 #include "passing_stream.h"
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
+
+#include "msa/base/descriptor_passing.h"
 
 namespace msa::namd {
 namespace {
@@ -43,30 +43,22 @@ IoResult PassingStream::WriteWith(const char* data, std::size_t size, int file) 
   // Not beyond the next one's byte.
   if (waiting_.size() > 1)
     size = static_cast<std::size_t>(std::min<std::uint64_t>(size, waiting_[1].position - written_));
-  iovec piece{const_cast<char*>(data), size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &file, sizeof file);
-  for (;;) {
-    const ssize_t n = ::sendmsg(plain_->fd(), &message, MSG_NOSIGNAL);
-    if (n >= 0) return {IoOutcome::kDone, static_cast<std::size_t>(n)};
-    if (errno == EINTR) continue;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return {IoOutcome::kWantWrite, 0};
-    if (errno == ETOOMANYREFS) {
+  const SentBytes out = SendWithDescriptors(plain_->fd(), {data, size}, {&file, 1});
+  switch (out.error) {
+    case 0:
+      return {IoOutcome::kDone, out.bytes};
+    case EAGAIN:
+      return {IoOutcome::kWantWrite, 0};
+    case ETOOMANYREFS:
       // This user's files on their way in sockets are as many as one may have open. They get fewer when some
       // client reads, of which nobody is told.
       ::usleep(kFilesPause);
       return {IoOutcome::kWantWrite, 0};
-    }
-    return {errno == EPIPE || errno == ECONNRESET ? IoOutcome::kClosed : IoOutcome::kError, 0};
+    case EPIPE:
+    case ECONNRESET:
+      return {IoOutcome::kClosed, 0};
+    default:
+      return {IoOutcome::kError, 0};
   }
 }
 

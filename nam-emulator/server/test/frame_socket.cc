@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <utility>
+
+#include "msa/base/descriptor_passing.h"
 
 namespace msa::namd::test {
 
@@ -37,26 +39,12 @@ bool FrameSocket::ReadSome(Millis limit) {
   pollfd wait{fd_.get(), POLLIN, 0};
   if (!fd_ || ::poll(&wait, 1, static_cast<int>(limit.count())) <= 0) return false;
   std::array<char, 65536> buffer;
-  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))];
-  iovec piece{buffer.data(), buffer.size()};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t n = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (n < 0) return errno == EAGAIN || errno == EINTR;
-  for (cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr; at = CMSG_NXTHDR(&message, at)) {
-    const std::size_t count = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(at) + i * sizeof(int), sizeof fd);
-      files.emplace_back(fd);
-    }
-  }
-  if (n == 0) closed_ = true;
-  if (n > 0) reader_.Append({buffer.data(), static_cast<std::size_t>(n)});
-  return n > 0;
+  ReceivedBytes in = ReceiveWithDescriptors(fd_.get(), buffer);
+  if (in.error != 0) return in.error == EAGAIN;
+  for (UniqueFd& one : in.descriptors) files.push_back(std::move(one));
+  if (in.bytes == 0) closed_ = true;
+  reader_.Append({buffer.data(), in.bytes});
+  return in.bytes > 0;
 }
 
 }  // namespace msa::namd::test

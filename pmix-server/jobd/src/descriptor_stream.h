@@ -1,7 +1,5 @@
 #pragma once
 
-#include <sys/socket.h>
-
 #include <deque>
 #include <memory>
 #include <vector>
@@ -28,8 +26,6 @@ class DescriptorStream final : public ByteStream {
   const char* Error() const override { return plain_->Error(); }
 
  private:
-  void Keep(const msghdr& message);
-
   std::unique_ptr<ByteStream> plain_;
   std::size_t most_received_;
   std::vector<UniqueFd> received_;

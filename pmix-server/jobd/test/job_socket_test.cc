@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstring>
 #include <filesystem>
 
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/unix_socket.h"
+#include "msa/base/descriptor_passing.h"
 #include "msa/base/nam_messages.h"
 
 namespace msa::jobd {
@@ -136,21 +136,7 @@ class SlurmJobSocketTest : public JobSocketTest {
   }
   ~SlurmJobSocketTest() override { slurm_.reset(); }
   void Send(const std::string& bytes, const std::vector<int>& descriptors) {
-    iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
-    alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    if (!descriptors.empty()) {
-      message.msg_control = control;
-      message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
-      cmsghdr* const header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-      std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size() * sizeof(int));
-    }
-    ASSERT_EQ(::sendmsg(task_.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+    ASSERT_EQ(SendWithDescriptors(task_.get(), bytes, descriptors).bytes, bytes.size());
   }
   // The next bytes, and the descriptor beside them.
   std::string Receive(UniqueFd& descriptor) {
@@ -158,20 +144,10 @@ class SlurmJobSocketTest : public JobSocketTest {
     bool received = false;
     EXPECT_TRUE(Until([&] {
       if (received) return true;
-      iovec piece{bytes.data(), bytes.size()};
-      alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-      msghdr message{};
-      message.msg_iov = &piece;
-      message.msg_iovlen = 1;
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      const ssize_t n = ::recvmsg(task_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-      if (n <= 0) return false;
-      bytes.resize(static_cast<std::size_t>(n));
-      int fd = -1;
-      if (const cmsghdr* const header = CMSG_FIRSTHDR(&message); header != nullptr)
-        std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-      descriptor.reset(fd);
+      ReceivedBytes in = ReceiveWithDescriptors(task_.get(), bytes);
+      if (in.bytes == 0) return false;
+      bytes.resize(in.bytes);
+      if (!in.descriptors.empty()) descriptor = std::move(in.descriptors.front());
       return received = true;
     }));
     return bytes;

@@ -4,14 +4,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "msa/adapters/process/unix_socket.h"
+#include "msa/base/descriptor_passing.h"
 #include "msa/base/wire.h"
 
 namespace msa::jobd {
@@ -27,23 +26,11 @@ constexpr int kJoinFailed = 1;
 
 void SendJoin(int socket, const wire::SlurmTaskJoin& join) {
   const std::string bytes = wire::Pack(join);
-  const int descriptors[2] = {STDOUT_FILENO, STDERR_FILENO};
-  iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptors)] = {};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof descriptors);
-  memcpy(CMSG_DATA(header), descriptors, sizeof descriptors);
-  if (::sendmsg(socket, &message, MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) Fail("send the join");
+  const std::array<int, 2> descriptors{STDOUT_FILENO, STDERR_FILENO};
+  if (SendWithDescriptors(socket, bytes, descriptors).bytes != bytes.size()) Fail("send the join");
 }
 
-wire::SlurmTaskReady ReceiveReady(int socket, int& descriptor) {
+wire::SlurmTaskReady ReceiveReady(int socket, UniqueFd& descriptor) {
   wire::FrameReader reader(wire::kMaxSlurmPayload);
   for (;;) {
     auto frame = reader.Next();
@@ -55,20 +42,12 @@ wire::SlurmTaskReady ReceiveReady(int socket, int& descriptor) {
     }
     pollfd readable{socket, POLLIN, 0};
     ::poll(&readable, 1, -1);
-    char buffer[65536];
-    iovec piece{buffer, sizeof buffer};
-    alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (n <= 0) Fail("the job daemon has closed the connection");
-    if (cmsghdr* const header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS)
-      memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
-    reader.Append({buffer, static_cast<std::size_t>(n)});
+    std::array<char, 65536> buffer;
+    ReceivedBytes in = ReceiveWithDescriptors(socket, buffer);
+    if (in.error == EAGAIN) continue;
+    if (in.bytes == 0) Fail("the job daemon has closed the connection");
+    if (!in.descriptors.empty()) descriptor = std::move(in.descriptors.front());
+    reader.Append({buffer.data(), in.bytes});
   }
 }
 
@@ -103,12 +82,12 @@ void BeSlurmTask(wire::SlurmTaskJoin join, const SlurmTaskWorld& world) {
   SendJoin(socket->get(), join);
   if (!world.joined_file.empty())
     ::close(::open(world.joined_file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  int descriptor = -1;
+  UniqueFd descriptor;
   const wire::SlurmTaskReady ready = ReceiveReady(socket->get(), descriptor);
   if (!ready.refusal.empty()) Fail(ready.refusal);
   for (const std::string& name : ready.unset) ::unsetenv(name.c_str());
   for (const std::string& line : ready.set) Put(line);
-  if (ready.fd >= 0 && ::dup2(descriptor, ready.fd) < 0) Fail("dup2");
+  if (ready.fd >= 0 && ::dup2(descriptor.get(), ready.fd) < 0) Fail("dup2");
   socket->reset();
   std::vector<char*> argv;
   for (std::string& word : join.argv) argv.push_back(word.data());

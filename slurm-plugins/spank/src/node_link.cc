@@ -7,6 +7,11 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "msa/base/descriptor_passing.h"
 
 namespace msa::spank {
 
@@ -47,26 +52,12 @@ Status NodeLink::SendBytes(const std::string& bytes, std::array<int, 2> descript
   std::size_t sent = 0;
   while (sent < bytes.size()) {
     MSA_RETURN_IF_ERROR(Wait(POLLOUT, deadline));
-    iovec part{const_cast<char*>(bytes.data()) + sent, bytes.size() - sent};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(descriptors))] = {};
-    if (sent == 0 && descriptors[0] >= 0) {
-      message.msg_control = control;
-      message.msg_controllen = sizeof(control);
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(descriptors));
-      memcpy(CMSG_DATA(header), descriptors.data(), sizeof(descriptors));
-    }
-    const ssize_t n = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n < 0 && errno != EINTR && errno != EAGAIN) {
-      const int error = errno;
-      return Status(Code::kUnavailable, ErrnoError(error, "send").message());
-    }
-    if (n > 0) sent += static_cast<std::size_t>(n);
+    std::span<const int> beside;
+    if (sent == 0 && descriptors[0] >= 0) beside = descriptors;
+    const SentBytes out = SendWithDescriptors(fd_.get(), std::string_view(bytes).substr(sent), beside);
+    if (out.error != 0 && out.error != EAGAIN)
+      return Status(Code::kUnavailable, ErrnoError(out.error, "send").message());
+    sent += out.bytes;
   }
   return Status::Ok();
 }
@@ -77,29 +68,13 @@ Result<wire::Frame> NodeLink::Next(Deadline deadline, UniqueFd* descriptor) {
     MSA_ASSIGN_OR_RETURN(std::optional<wire::Frame> frame, reader_.Next());
     if (frame) return std::move(*frame);
     MSA_RETURN_IF_ERROR(Wait(POLLIN, deadline));
-    char buffer[16384];
-    iovec part{buffer, sizeof(buffer)};
-    alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    const ssize_t n = recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (n <= 0) return Status(Code::kUnavailable, "the daemon has closed the connection");
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-         header = CMSG_NXTHDR(&message, header)) {
-      if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-      const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      for (std::size_t i = 0; i < count; ++i) {
-        int fd = -1;
-        memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
-        UniqueFd received(fd);
-        if (descriptor != nullptr && !*descriptor) *descriptor = std::move(received);
-      }
-    }
-    reader_.Append({buffer, static_cast<std::size_t>(n)});
+    std::array<char, 16384> buffer;
+    ReceivedBytes in = ReceiveWithDescriptors(fd_.get(), buffer);
+    if (in.error == EAGAIN) continue;
+    if (in.bytes == 0) return Status(Code::kUnavailable, "the daemon has closed the connection");
+    if (descriptor != nullptr && !*descriptor && !in.descriptors.empty())
+      *descriptor = std::move(in.descriptors.front());
+    reader_.Append({buffer.data(), in.bytes});
   }
 }
 
