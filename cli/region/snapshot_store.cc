@@ -125,7 +125,7 @@ Result<SnapshotManifest> SnapshotStore::Load(const std::string& tag) const {
 
 Status SnapshotStore::WriteTemporary(const std::string& path, std::span<const std::byte> bytes,
                                      bool sync) const {
-  std::string temporary = dir_ + "/tmp/XXXXXX";
+  std::string temporary = dir_ + "/tmp/XXXXXX";  // the X are mkostemp's: a name of its own
   const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return ErrnoError(errno, "create a file in '" + dir_ + "/tmp'");
   Status status;

@@ -1,6 +1,5 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,6 +13,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "msa/support/scratch_directory.h"
 
 #include "doctor/checks.h"
 
@@ -56,9 +57,8 @@ TEST(DoctorChecks, NameTheNodeWhoseClockIsOff) {
 }
 
 TEST(DoctorChecks, TryTcpAndLookAtTheRangesOfPorts) {
-  char folder[] = "/tmp/msa-doctor-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  const std::string proc = folder;
+  const support::ScratchDirectory scratch;
+  const std::string& proc = scratch.path();
   std::map<std::string, std::string> variables;
   const auto environment = [&](const char* name) { return variables[name]; };
   Finding found = CheckPorts(proc, environment);
@@ -71,7 +71,7 @@ TEST(DoctorChecks, TryTcpAndLookAtTheRangesOfPorts) {
   found = CheckPorts(proc, environment);
   EXPECT_EQ(found.level, Level::kWarn);
   EXPECT_THAT(found.found, HasSubstr("233 are few"));
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(proc + "/sys");
   // A range that somebody has filled: one port, which this test holds.
   const int holder = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -90,21 +90,20 @@ TEST(DoctorChecks, TryTcpAndLookAtTheRangesOfPorts) {
 }
 
 TEST(DoctorChecks, TellSocketsThatAnswerFromStaleOnes) {
-  char folder[] = "/tmp/msa-doctor-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  const DoctorScope scope{folder, "", ""};
+  const support::ScratchDirectory scratch;
+  const DoctorScope scope{scratch.path(), "", ""};
   EXPECT_THAT(CheckListeners(scope).found, HasSubstr("no sockets of a system"));
   const auto listen_on = [&](const std::string& name) {
     const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", folder, name.c_str());
+    std::snprintf(address.sun_path, sizeof address.sun_path, "%s", (scratch / name).c_str());
     EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(fd, 16), 0);  // nobody accepts
     return fd;
   };
   const int controller = listen_on("controller.sock");
-  std::filesystem::create_directories(std::string(folder) + "/n/cn0");
+  std::filesystem::create_directories(scratch / "n/cn0");
   const int node = listen_on("n/cn0/noded.sock");
   EXPECT_EQ(CheckListeners(scope).level, Level::kOk);
   EXPECT_THAT(CheckListeners(scope).found, HasSubstr("2 sockets"));
@@ -114,7 +113,6 @@ TEST(DoctorChecks, TellSocketsThatAnswerFromStaleOnes) {
   EXPECT_THAT(stale.found, HasSubstr("nobody listens on 1 of 2 sockets"));
   EXPECT_THAT(stale.found, HasSubstr("n/cn0/noded.sock"));
   ::close(controller);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(DoctorChecks, WantLockedMemoryOnlyForAFabric) {
@@ -124,16 +122,14 @@ TEST(DoctorChecks, WantLockedMemoryOnlyForAFabric) {
   low.rlim_cur = 64 << 10;
   ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &low), 0);
   const auto memlock = [](const std::string& fabrics) { return CheckLimits(fabrics).at(2); };
-  char folder[] = "/tmp/msa-doctor-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const support::ScratchDirectory scratch;
   EXPECT_EQ(memlock("/no/such/folder").level, Level::kOk);
-  EXPECT_EQ(memlock(folder).level, Level::kOk);
-  ASSERT_EQ(::mkdir((std::string(folder) + "/mlx5_0").c_str(), 0700), 0);
-  const Finding found = memlock(folder);
+  EXPECT_EQ(memlock(scratch.path()).level, Level::kOk);
+  ASSERT_EQ(::mkdir((scratch / "mlx5_0").c_str(), 0700), 0);
+  const Finding found = memlock(scratch.path());
   EXPECT_EQ(found.check, "memlock");
   EXPECT_EQ(found.level, Level::kWarn);
   EXPECT_THAT(found.found, HasSubstr("64K for fabric mlx5_0"));
-  std::filesystem::remove_all(folder);
   ASSERT_EQ(::setrlimit(RLIMIT_MEMLOCK, &old), 0);
 }
 

@@ -1,5 +1,4 @@
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/files.h"
+#include "msa/support/run_until.h"
+#include "msa/support/scratch_directory.h"
 
 #include "local/daemon_table.h"
 #include "local/local_paths.h"
@@ -46,20 +47,14 @@ TEST(LocalPaths, NamesSharedMemoryAsTheNodeDaemonsDo) {
 
 class SystemFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/msa-files-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    scratch_ = name;
-  }
-  void TearDown() override { EXPECT_TRUE(RemoveTree(scratch_).ok()); }
   void Write(const std::string& path) { ASSERT_TRUE(WriteFileAtomically(path, "text").ok()); }
   static bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-  std::string scratch_;
+  support::ScratchDirectory scratch_;
 };
 
 TEST_F(SystemFiles, AreRemovedByNameAndNothingElse) {
-  const LocalPaths paths(scratch_ + "/d");
+  const LocalPaths paths(scratch_ / "d");
   ASSERT_TRUE(ClaimDirectory(paths).ok());
   EXPECT_TRUE(HoldsSystem(paths));
   ASSERT_TRUE(MakeDirectory(paths.log_directory()).ok());
@@ -82,7 +77,7 @@ TEST_F(SystemFiles, AreRemovedByNameAndNothingElse) {
 }
 
 TEST_F(SystemFiles, LeaveNoDirectoryBehindThatHoldsNothingElse) {
-  const LocalPaths paths(scratch_ + "/d");
+  const LocalPaths paths(scratch_ / "d");
   ASSERT_TRUE(ClaimDirectory(paths).ok());
   ASSERT_TRUE(ClaimDirectory(paths).ok()) << "an earlier system's directory is taken again";
   Write(paths.state_db());
@@ -91,18 +86,18 @@ TEST_F(SystemFiles, LeaveNoDirectoryBehindThatHoldsNothingElse) {
 }
 
 TEST_F(SystemFiles, AreNotPutAmongSomebodysOwn) {
-  Write(scratch_ + "/mine");
-  const Status full = ClaimDirectory(LocalPaths(scratch_));
+  Write(scratch_ / "mine");
+  const Status full = ClaimDirectory(LocalPaths(scratch_.path()));
   EXPECT_EQ(full.code(), Code::kInvalidArgument);
   EXPECT_THAT(full.message(), HasSubstr("mine"));
-  EXPECT_FALSE(HoldsSystem(LocalPaths(scratch_)));
-  const Status file = ClaimDirectory(LocalPaths(scratch_ + "/mine"));
+  EXPECT_FALSE(HoldsSystem(LocalPaths(scratch_.path())));
+  const Status file = ClaimDirectory(LocalPaths(scratch_ / "mine"));
   EXPECT_EQ(file.code(), Code::kInvalidArgument);
   EXPECT_THAT(file.message(), HasSubstr("choose another"));
 }
 
 TEST_F(SystemFiles, DoNotChangeTheModeOfADirectoryThatWasThere) {
-  const std::string dir = scratch_ + "/open";
+  const std::string dir = scratch_ / "open";
   ASSERT_TRUE(MakeDirectory(dir, 0777).ok());
   const Status status = ClaimDirectory(LocalPaths(dir));
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
@@ -113,7 +108,7 @@ TEST_F(SystemFiles, DoNotChangeTheModeOfADirectoryThatWasThere) {
 }
 
 TEST_F(SystemFiles, OfRootMayBeReachedByOthersAndOfAUserMayNot) {
-  const std::string dir = scratch_ + "/open";
+  const std::string dir = scratch_ / "open";
   ASSERT_TRUE(MakeDirectory(dir, 0755).ok());
   const Status status = ClaimDirectory(LocalPaths(dir));
   if (::geteuid() == 0) {
@@ -143,18 +138,10 @@ TEST(LocalDaemons, AreAControllerANodeDaemonForEachNodeAndANamDaemonWhereThereIs
 
 class SupervisorTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/msa-supervisor-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    dir_ = name;
-    loop_ = *EventLoop::Create();
-  }
-  void TearDown() override { EXPECT_TRUE(RemoveTree(dir_).ok()); }
-
   std::unique_ptr<Supervisor> Make(const std::string& script) {
     Supervisor::Options options;
-    options.table = dir_ + "/daemons";
-    options.log_directory = dir_;
+    options.table = scratch_ / "daemons";
+    options.log_directory = scratch_.path();
     options.first_backoff = Millis(1);
     options.last_backoff = Millis(20);
     options.stop_limit = Millis(500);
@@ -165,9 +152,7 @@ class SupervisorTest : public ::testing::Test {
                                         [this](const std::string& text) { log_ += text + "\n"; });
   }
   bool Eventually(const std::function<bool()>& fact) {
-    const SteadyTime give_up = SteadyNow() + std::chrono::seconds(10);
-    while (!fact() && SteadyNow() < give_up) EXPECT_TRUE(loop_->RunOnce(Millis(10)).ok());
-    return fact();
+    return support::RunUntil(*loop_, Millis(10'000), fact);
   }
   bool StopAll(Supervisor& supervisor) {
     bool stopped = false;
@@ -175,8 +160,8 @@ class SupervisorTest : public ::testing::Test {
     return Eventually([&] { return stopped; });
   }
 
-  std::string dir_;
-  std::unique_ptr<EventLoop> loop_;
+  support::ScratchDirectory scratch_;
+  std::unique_ptr<EventLoop> loop_ = *EventLoop::Create();
   std::string log_;
 };
 
@@ -185,7 +170,7 @@ TEST_F(SupervisorTest, StartsAgainWhateverIsKilled) {
   supervisor->Start();
   const DaemonEntry before = supervisor->entries()[0];
   ASSERT_TRUE(IsAlive(before));
-  EXPECT_EQ(LoadDaemonTable(dir_ + "/daemons"), supervisor->entries());
+  EXPECT_EQ(LoadDaemonTable(scratch_ / "daemons"), supervisor->entries());
   ::kill(before.pid, SIGKILL);
   EXPECT_TRUE(Eventually(
       [&] { return supervisor->entries()[0].restarts == 1 && IsAlive(supervisor->entries()[0]); }));

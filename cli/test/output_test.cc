@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/support/scratch_directory.h"
+
 #include "output/document.h"
 #include "output/job_texts.h"
 #include "output/line_splitter.h"
@@ -46,16 +48,11 @@ Document Sample() {
 
 // Feeds `text` to a Python program on its standard input; what it prints.
 std::string Python(const std::string& program, const std::string& text) {
-  char name[] = "/tmp/msa-output-test-XXXXXX";
-  const int fd = ::mkstemp(name);
-  EXPECT_GE(fd, 0);
-  EXPECT_EQ(::write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  ::close(fd);
-  const std::string command = "python3 -c '" + program + "' < " + name;
+  const support::ScratchDirectory scratch;
+  const std::string command = "python3 -c '" + program + "' < " + scratch.Write("input", text);
   std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), &::pclose);
   std::string out;
   for (int c = std::fgetc(pipe.get()); c != EOF; c = std::fgetc(pipe.get())) out += static_cast<char>(c);
-  ::unlink(name);
   return out;
 }
 

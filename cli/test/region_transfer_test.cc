@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/support/scratch_directory.h"
+
 #include "fake_regions.h"
 #include "region/progress.h"
 #include "region/still_there.h"
@@ -32,15 +34,12 @@ std::string Text(std::span<const std::byte> bytes) {
 class Transfers : public testing::Test {
  protected:
   Transfers() {
-    char name[] = "/tmp/msa-transfer-test-XXXXXX";
-    dir_ = ::mkdtemp(name);
-    file_ = dir_ + "/data";
+    file_ = dir_ / "data";
     data_ = Noise(40 * kMiB + 123, 1);
     WriteFile(file_, data_);
     region_ = &system_.Add(
         "fields", {{Bytes(30 * kMiB + 1), 1}, {Bytes(0), 1}, {Bytes(data_.size() + 5 - 30 * kMiB - 1), 8}});
   }
-  ~Transfers() override { std::filesystem::remove_all(dir_); }
 
   static void WriteFile(const std::string& path, std::span<const std::byte> bytes) {
     std::ofstream(path, std::ios::binary)
@@ -88,7 +87,7 @@ class Transfers : public testing::Test {
     };
   }
 
-  std::string dir_;
+  support::ScratchDirectory dir_;
   std::string file_;
   std::vector<std::byte> data_;
   FakeSystem system_;
@@ -110,19 +109,19 @@ TEST_F(Transfers, FillTheSegmentsInOrderAndGiveTheChecksumOfXxhsum) {
 
 TEST_F(Transfers, GetBackWhatWasPut) {
   ASSERT_TRUE(Put().ok());
-  const auto result = Get(dir_ + "/out");
+  const auto result = Get(dir_ / "out");
   ASSERT_TRUE(result.ok()) << result.status().message();
-  EXPECT_TRUE(FileText(dir_ + "/out") == RegionText());
-  EXPECT_FALSE(std::filesystem::exists(dir_ + "/out.msa-part"));
+  EXPECT_TRUE(FileText(dir_ / "out") == RegionText());
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "out.msa-part"));
 }
 
 TEST_F(Transfers, KeepTheirStateWhereSomethingCanBeWritten) {
   EXPECT_EQ(PartPath(file_), state());
   const char* const before = std::getenv("XDG_STATE_HOME");
   const std::string restored = before == nullptr ? "" : before;
-  ::setenv("XDG_STATE_HOME", (dir_ + "/home").c_str(), 1);
+  ::setenv("XDG_STATE_HOME", (dir_ / "home").c_str(), 1);
   const std::string elsewhere = PartPath("/proc/1/no-place/data");
-  EXPECT_EQ(std::filesystem::path(elsewhere).parent_path(), dir_ + "/home/msa");
+  EXPECT_EQ(std::filesystem::path(elsewhere).parent_path(), dir_ / "home/msa");
   EXPECT_EQ(PartPath("/proc/1/no-place/data"), elsewhere) << "--resume finds it";
   EXPECT_NE(PartPath("/proc/1/no-place/other"), elsewhere);
   restored.empty() ? ::unsetenv("XDG_STATE_HOME") : ::setenv("XDG_STATE_HOME", restored.c_str(), 1);
@@ -223,21 +222,21 @@ TEST_F(Transfers, RefuseARegionThatIsAnotherNow) {
 
 TEST_F(Transfers, RefuseASourceRegionThatWasWrittenToMeanwhile) {
   ASSERT_TRUE(Put().ok());
-  ASSERT_TRUE(Get(dir_ + "/out", {.stop = StopAfter(3)})->interrupted);
+  ASSERT_TRUE(Get(dir_ / "out", {.stop = StopAfter(3)})->interrupted);
   region_->content[0][7] ^= std::byte{1};
-  const auto result = Get(dir_ + "/out", {.resume = true});
+  const auto result = Get(dir_ / "out", {.resume = true});
   EXPECT_EQ(result.status().code(), Code::kFailedPrecondition);
   EXPECT_THAT(result.status().message(), HasSubstr("region 'fields' has changed"));
 }
 
 TEST_F(Transfers, FindATargetThatWasChangedBeforeTheyWentOn) {
   ASSERT_TRUE(Put().ok());
-  ASSERT_TRUE(Get(dir_ + "/out", {.stop = StopAfter(3)})->interrupted);
-  std::fstream(dir_ + "/out", std::ios::in | std::ios::out | std::ios::binary).seekp(5).write("x", 1);
-  const auto result = Get(dir_ + "/out", {.resume = true});
+  ASSERT_TRUE(Get(dir_ / "out", {.stop = StopAfter(3)})->interrupted);
+  std::fstream(dir_ / "out", std::ios::in | std::ios::out | std::ios::binary).seekp(5).write("x", 1);
+  const auto result = Get(dir_ / "out", {.resume = true});
   EXPECT_EQ(result.status().code(), Code::kDataLoss);
   EXPECT_THAT(result.status().message(), HasSubstr("out' does not hold what was moved"));
-  EXPECT_FALSE(std::filesystem::exists(dir_ + "/out.msa-part")) << "going on from it would not help";
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "out.msa-part")) << "going on from it would not help";
 }
 
 TEST_F(Transfers, RefuseAStateThatIsTornOrDamaged) {
@@ -292,8 +291,8 @@ TEST_F(Transfers, TakeAPipeToItsEndAndNoFurtherThanThereIsRoom) {
 }
 
 TEST_F(Transfers, TellErrorsOfFiles) {
-  EXPECT_EQ(FileSide::OpenSource(dir_ + "/none").status().code(), Code::kNotFound);
-  EXPECT_EQ(FileSide::OpenSource(dir_).status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(FileSide::OpenSource(dir_ / "none").status().code(), Code::kNotFound);
+  EXPECT_EQ(FileSide::OpenSource(dir_.path()).status().code(), Code::kInvalidArgument);
   const auto full = FileSide::OpenTarget("/dev/full", FileSide::Old::kKeep);
   ASSERT_TRUE(full.ok()) << full.status().message();
   EXPECT_EQ((*full)->Write(0, data_).code(), Code::kResourceExhausted);

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/support/run_until.h"
+
 #include "run/backoff.h"
 #include "run/input_window.h"
 #include "run/output_writer.h"
@@ -151,9 +153,7 @@ class OutputWriterTest : public ::testing::Test {
                                }});
   }
   bool Eventually(const std::function<bool()>& fact) {
-    const SteadyTime give_up = SteadyNow() + std::chrono::seconds(5);
-    while (!fact() && SteadyNow() < give_up) EXPECT_TRUE(loop_->RunOnce(Millis(10)).ok());
-    return fact();
+    return support::RunUntil(*loop_, Millis(5'000), fact);
   }
   std::string ReadSome() {
     std::string out(1 << 20, '\0');

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
+
+#include "msa/support/scratch_directory.h"
 
 #include "fake_regions.h"
 #include "region/snapshot.h"
@@ -14,16 +14,9 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 // A system and a directory for snapshots.
 class SnapshotWorld {
- public:
-  SnapshotWorld() {
-    char name[] = "/tmp/msa-snapshot-test-XXXXXX";
-    scratch_ = ::mkdtemp(name);
-    dir = scratch_ + "/store";
-  }
-  ~SnapshotWorld() { std::filesystem::remove_all(scratch_); }
-  SnapshotWorld(const SnapshotWorld&) = delete;
-  SnapshotWorld& operator=(const SnapshotWorld&) = delete;
+  const support::ScratchDirectory scratch_;
 
+ public:
   Result<SnapshotCounts> Take(const std::string& region, SnapshotOptions options = {}) {
     MSA_ASSIGN_OR_RETURN(SnapshotStore store, SnapshotStore::OpenToWrite(dir));
     FakeIo io = system.Io(region);
@@ -48,11 +41,8 @@ class SnapshotWorld {
   std::string ManifestOf(const std::string& tag) const { return dir + "/snapshots/" + tag + ".manifest"; }
 
   FakeSystem system;
-  std::string dir;
+  std::string dir = scratch_ / "store";
   std::int64_t now_ms = 1795255200000;
-
- private:
-  std::string scratch_;
 };
 
 inline std::string FileText(const std::string& path) {

@@ -49,6 +49,10 @@ function(msa_add_executable name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
+# What every test program may include of tests/support without linking it: scratch_directory.h, eventually.h, and with
+# msa_process run_until.h.
+set(MSA_TEST_SUPPORT_INCLUDE ${CMAKE_SOURCE_DIR}/tests/support/include)
+
 # msa_add_test(NAME SOURCES a_test.cc... LINK libs... [LABELS l...] [TIMEOUT s] [SERIAL] [ENVIRONMENT k=v...])
 # One GoogleTest program, one ctest entry per test case, named PROGRAM/Suite.Case. SERIAL: one entry for the whole
 # program, not beside another such; for programs whose suites share one local system. A virtual cluster may be up
@@ -64,6 +68,7 @@ function(msa_add_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE msa_options ${arg_LINK} GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${MSA_TEST_SUPPORT_INCLUDE})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   msa_note_test_target(${name} ${arg_LABELS})
   if("rapidcheck" IN_LIST arg_LINK)

@@ -2,10 +2,11 @@
 // each node, joined in a star to the first. It places, starts, spawns and ends tasks with no more policy than
 // the tests need.
 //
-//   mini_job [--nodes N] [--topology XML] [--report] -n TASKS PROGRAM [ARG...]
+//   mini_job --directory DIR --shm DIR [--nodes N] [--topology XML] [--report] -n TASKS PROGRAM [ARG...]
 //
-// Exits with the highest code of its tasks, 128 + N for signal N. --report tells on stderr the time of the
-// server's start and, for each namespace, how many of its ranks reached the server and finalised.
+// Its files go to the two directories, which are there. Exits with the highest code of its tasks, 128 + N for
+// signal N. --report tells on stderr the time of the server's start and, for each namespace, how many of its
+// ranks reached the server and finalised.
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -506,24 +507,19 @@ Options Parse(int argc, char** argv) {
     if (name == "--nodes") options.nodes = static_cast<std::uint32_t>(std::stoul(value()));
     if (name == "-n") options.tasks = static_cast<std::uint32_t>(std::stoul(value()));
     if (name == "--topology") options.topology = value();
+    if (name == "--directory") options.directory = value();
+    if (name == "--shm") options.shm = value();
     if (name == "--report") options.report = true;
   }
   options.argv.assign(argv + at, argv + argc);
   return options;
 }
 
-std::string TemporaryDirectory(std::string pattern) {
-  if (mkdtemp(pattern.data()) == nullptr) std::_Exit(125);
-  return pattern;
-}
-
 int Main(int argc, char** argv) {
   // As the job daemon: libpmix writes to ranks that may be gone.
   std::signal(SIGPIPE, SIG_IGN);
   Options options = Parse(argc, argv);
-  if (options.argv.empty()) return 125;
-  options.directory = TemporaryDirectory("/tmp/mini_job.XXXXXX");
-  options.shm = TemporaryDirectory("/dev/shm/mini_job.XXXXXX");
+  if (options.argv.empty() || options.directory.empty() || options.shm.empty()) return 125;
   std::map<std::uint32_t, UniqueFd> links;
   std::vector<pid_t> members;
   for (std::uint32_t node = 1; node < options.nodes; ++node) {
@@ -543,8 +539,6 @@ int Main(int argc, char** argv) {
   }
   const int code = Node(0, options, std::move(links)).Run();
   for (const pid_t pid : members) waitpid(pid, nullptr, 0);
-  (void)RemoveTree(options.directory);
-  (void)RemoveTree(options.shm);
   return code;
 }
 

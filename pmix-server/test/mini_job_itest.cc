@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/support/scratch_directory.h"
+
 namespace {
 
 using ::testing::HasSubstr;
@@ -23,8 +25,11 @@ struct Outcome {
 
 // timeout(1): a hang ends the job and fails the test, leaving nothing behind.
 Outcome RunJob(const std::string& arguments) {
-  const std::string command = fmt::format("timeout -k 5 50 {} --report --topology {} {} 2>&1",
-                                          MSA_TEST_MINI_JOB, MSA_TEST_TOPOLOGY, arguments);
+  const msa::support::ScratchDirectory directory;
+  const msa::support::ScratchDirectory shm("/dev/shm");
+  const std::string command =
+      fmt::format("timeout -k 5 50 {} --report --topology {} --directory {} --shm {} {} 2>&1",
+                  MSA_TEST_MINI_JOB, MSA_TEST_TOPOLOGY, directory.path(), shm.path(), arguments);
   Outcome outcome;
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return outcome;

@@ -16,8 +16,8 @@
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/child_process.h"
-#include "msa/adapters/process/files.h"
-#include "msa/base/clock.h"
+#include "msa/support/run_until.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::pmix {
 namespace {
@@ -31,7 +31,7 @@ class Host;
 
 // libpmix starts once in a process: the cases of this program share what the first one starts.
 struct SharedHost {
-  std::string directory;
+  std::optional<support::ScratchDirectory> directory;
   std::unique_ptr<EventLoop> loop;
   std::unique_ptr<PmixHost> host;
   std::chrono::microseconds took{};
@@ -43,7 +43,7 @@ class RemoveDirectory : public ::testing::Environment {
  public:
   void TearDown() override {
     g_shared.host.reset();
-    EXPECT_TRUE(RemoveTree(g_shared.directory).ok());
+    g_shared.directory.reset();
   }
 };
 const auto* const g_remove = ::testing::AddGlobalTestEnvironment(new RemoveDirectory);
@@ -73,15 +73,13 @@ class Host : public ::testing::Test {
   static PmixHostOptions Options() {
     return {.nspace = fmt::format("test-host.{}", getpid()),
             .hostname = "n0",
-            .directory = g_shared.directory,
+            .directory = g_shared.directory->path(),
             .topology_xml = MSA_TEST_TOPOLOGY,
             .on_event = {},
             .on_log = {}};
   }
   static void StartShared() {
-    std::string pattern = "/tmp/pmix_host_test.XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    g_shared.directory = pattern;
+    g_shared.directory.emplace();
     auto loop = EventLoop::Create();
     ASSERT_TRUE(loop.ok());
     g_shared.loop = std::move(*loop);
@@ -98,7 +96,7 @@ class Host : public ::testing::Test {
     NamespaceInfo info{.nspace = nspace, .job_id = "1", .nodes = {"n0"}, .rank_node = {0}};
     info.apps = {{0, 1, "/", "program"}};
     info.universe_size = 1;
-    info.tmpdir = g_shared.directory;
+    info.tmpdir = g_shared.directory->path();
     return info;
   }
   Status Register(const NamespaceInfo& info) {
@@ -125,12 +123,7 @@ class Host : public ::testing::Test {
   }
   template <class Condition>
   bool Eventually(Condition condition, Millis limit = 10s) {
-    const SteadyTime end = SteadyNow() + limit;
-    while (!condition()) {
-      if (SteadyNow() > end) return false;
-      EXPECT_TRUE(g_shared.loop->RunOnce(10ms).ok());
-    }
-    return true;
+    return support::RunUntil(*g_shared.loop, limit, condition);
   }
 
   void On(ClientConnected&) { ++connected_; }
@@ -185,12 +178,12 @@ TEST_F(Host, RefusesNamespacesThatDoNotFitTogether) {
 TEST_F(Host, KeepsASessionDirectoryFromRegistrationToTheEnd) {
   ASSERT_TRUE(Register(OneRank("ns")).ok());
   struct stat info {};
-  ASSERT_EQ(stat((g_shared.directory + "/ns").c_str(), &info), 0);
+  ASSERT_EQ(stat((*g_shared.directory / "ns").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
   bool done = false;
   host()->DeregisterNamespace("ns", [&] { done = true; });
   ASSERT_TRUE(Eventually([&] { return done; }));
-  EXPECT_NE(stat((g_shared.directory + "/ns").c_str(), &info), 0);
+  EXPECT_NE(stat((*g_shared.directory / "ns").c_str(), &info), 0);
   EXPECT_TRUE(Register(OneRank("ns")).ok()) << "the name is free again";
 }
 

@@ -78,7 +78,7 @@ Status CheckOwner(const std::string& path) {
 
 // A file of a key that regions depend on: on disk before it has its name.
 Status WriteSynced(const std::string& path, std::string_view text) {
-  std::string temporary = path + ".XXXXXX";
+  std::string temporary = path + ".XXXXXX";                    // the X are mkostemp's: a name of its own
   const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
   if (!fd) return ErrnoError(errno, "create a file beside '" + path + "'");
   Status status;

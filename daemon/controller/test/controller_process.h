@@ -2,13 +2,10 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,17 +14,12 @@
 #include "msa/adapters/process/files.h"
 #include "msa/adapters/process/unix_socket.h"
 #include "msa/base/clock.h"
+#include "msa/support/eventually.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::test {
 
-inline bool Eventually(Millis limit, const std::function<bool()>& condition) {
-  const auto deadline = SteadyNow() + limit;
-  while (!condition()) {
-    if (SteadyNow() > deadline) return false;
-    std::this_thread::sleep_for(Millis(2));
-  }
-  return true;
-}
+using support::Eventually;
 
 struct ControllerSettings {
   std::vector<std::string> arguments;    // besides --dir and --topology
@@ -39,23 +31,19 @@ struct ControllerSettings {
 class ControllerProcess {
  public:
   ControllerProcess() {
-    char pattern[] = "/tmp/msa-ctl-XXXXXX";
-    directory_ = ::mkdtemp(pattern);
-    EXPECT_TRUE(WriteFileAtomically(File("topology.toml"),
-                                    "[system]\nname = \"test\"\n"
-                                    "[[module]]\nname = \"cluster\"\nid = 0\n"
-                                    "[[module.node]]\nnames = \"cn[0-1]\"\ncores = 4\n"
-                                    "[[module]]\nname = \"booster\"\nid = 1\n"
-                                    "[[module.node]]\nnames = \"bn0\"\ncores = 8\n")
-                    .ok());
+    directory_.Write("topology.toml",
+                     "[system]\nname = \"test\"\n"
+                     "[[module]]\nname = \"cluster\"\nid = 0\n"
+                     "[[module.node]]\nnames = \"cn[0-1]\"\ncores = 4\n"
+                     "[[module]]\nname = \"booster\"\nid = 1\n"
+                     "[[module.node]]\nnames = \"bn0\"\ncores = 8\n");
   }
   ~ControllerProcess() {
     if (process_) Kill();
     if (::testing::Test::HasFailure()) std::fprintf(stderr, "%s", Log().c_str());
-    EXPECT_TRUE(RemoveTree(directory_).ok());
   }
 
-  std::string File(const std::string& name) const { return directory_ + "/" + name; }
+  std::string File(const std::string& name) const { return directory_ / name; }
   std::string Address() const { return "unix:" + File("controller.sock"); }
   std::string Log() const { return ReadTail(File("log"), 1 << 20); }
 
@@ -72,7 +60,7 @@ class ControllerProcess {
       spec.argv = {"/bin/sh", "-c",
                    "ulimit -f " + std::to_string(*settings.file_size_kib * 2) + " && exec \"$0\" \"$@\""};
     }
-    for (const std::string& argument : {std::string(MSA_CONTROLLERD), std::string("--dir"), directory_,
+    for (const std::string& argument : {std::string(MSA_CONTROLLERD), std::string("--dir"), directory_.path(),
                                         std::string("--topology"), File("topology.toml")}) {
       spec.argv.push_back(argument);
     }
@@ -106,7 +94,7 @@ class ControllerProcess {
   }
 
  private:
-  std::string directory_;
+  support::ScratchDirectory directory_;
   std::optional<ProcessHandle> process_;
 };
 

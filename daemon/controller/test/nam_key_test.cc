@@ -1,12 +1,12 @@
 #include "nam_key.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/files.h"
+#include "msa/support/scratch_directory.h"
 
 #include "user_names.h"
 
@@ -17,13 +17,8 @@ using ::testing::HasSubstr;
 
 class NamKeyTest : public ::testing::Test {
  protected:
-  NamKeyTest() {
-    char path[] = "/tmp/msa-namkey-XXXXXX";
-    dir_ = ::mkdtemp(path);
-    file_ = dir_ + "/nam.key";
-  }
-  ~NamKeyTest() override { EXPECT_TRUE(RemoveTree(dir_).ok()); }
-  std::string dir_, file_;
+  support::ScratchDirectory dir_;
+  const std::string file_ = dir_ / "nam.key";
 };
 
 TEST_F(NamKeyTest, IsMadeOnceForItsOwnerAlone) {
@@ -38,8 +33,8 @@ TEST_F(NamKeyTest, IsMadeOnceForItsOwnerAlone) {
   ASSERT_TRUE(again.ok()) << again.status().ToString();
   EXPECT_EQ(again->system, made->system);
   EXPECT_EQ(again->key, made->key);
-  EXPECT_EQ(ListDirectory(dir_)->size(), 1u) << "no temporary file is left";
-  const Result<NamKey> other = LoadOrMakeNamKey(dir_ + "/other.key");
+  EXPECT_EQ(ListDirectory(dir_.path())->size(), 1u) << "no temporary file is left";
+  const Result<NamKey> other = LoadOrMakeNamKey(dir_ / "other.key");
   ASSERT_TRUE(other.ok());
   EXPECT_NE(other->system, made->system);
   EXPECT_NE(other->key, made->key);

@@ -1,6 +1,5 @@
 #include "offline.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
@@ -9,6 +8,7 @@
 #include "msa/adapters/process/files.h"
 #include "msa/adapters/process/lock_file.h"
 #include "msa/adapters/sqlite/sqlite_store.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa {
 namespace {
@@ -21,13 +21,9 @@ constexpr char kTopology[] =
 class Offline : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/msa-offline-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    options_.directory = name;
-    options_.topology = options_.directory + "/topology.toml";
-    ASSERT_TRUE(WriteFileAtomically(options_.topology, kTopology).ok());
+    options_.directory = scratch_.path();
+    options_.topology = scratch_.Write("topology.toml", kTopology);
   }
-  void TearDown() override { EXPECT_TRUE(RemoveTree(options_.directory).ok()); }
 
   static JobRecord Job(std::uint64_t id, JobState state) {
     JobRecord job;
@@ -58,6 +54,7 @@ class Offline : public ::testing::Test {
   }
   StoredState Stored() const { return *(*OpenSqliteStore(options_.directory + "/state.db"))->LoadAll(); }
 
+  support::ScratchDirectory scratch_;
   DaemonOptions options_;
 };
 

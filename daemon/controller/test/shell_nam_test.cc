@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "msa/base/nam_messages.h"
+#include "msa/support/run_until.h"
 
 #include "shell.h"
 #include "shell_support.h"
@@ -126,7 +127,9 @@ class ShellNamTest : public ::testing::Test {
                                 .payload = wire::Encode(request)});
     return namd_->Last<wire::NamToLocal>();
   }
-  bool SettleUntil(const std::function<bool()>& condition) { return RunUntil(*loop_, condition); }
+  bool SettleUntil(const std::function<bool()>& condition) {
+    return support::RunUntil(*loop_, Millis(5'000), condition);
+  }
 
   std::unique_ptr<EventLoop> loop_;
   FullStore store_;

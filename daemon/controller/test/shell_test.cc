@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "msa/support/run_until.h"
+
 #include "secret.h"
 #include "shell_support.h"
 #include "user_names.h"
@@ -103,7 +105,9 @@ class ShellTest : public ::testing::Test {
   void Settle() {
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(loop_->RunOnce(Millis(0)).ok());
   }
-  bool SettleUntil(const std::function<bool()>& condition) { return RunUntil(*loop_, condition); }
+  bool SettleUntil(const std::function<bool()>& condition) {
+    return support::RunUntil(*loop_, Millis(5'000), condition);
+  }
 
   // So many jobs are started. After a pass that took long the next one waits a little.
   bool Starts(std::size_t jobs) {

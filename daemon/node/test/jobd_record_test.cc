@@ -1,26 +1,21 @@
 #include "jobd_record.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/files.h"
 #include "msa/base/messages.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::node {
 namespace {
 
 class JobdRecordTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char path[] = "/tmp/msa-record-XXXXXX";
-    dir_ = ::mkdtemp(path);
-    ASSERT_TRUE(MakeDirectory(paths().base()).ok());
-  }
-  void TearDown() override { EXPECT_TRUE(RemoveTree(dir_).ok()); }
-  NodePaths paths() const { return NodePaths(dir_, "cn0"); }
-  std::string dir_;
+  void SetUp() override { ASSERT_TRUE(MakeDirectory(paths().base()).ok()); }
+  NodePaths paths() const { return NodePaths(dir_.path(), "cn0"); }
+  support::ScratchDirectory dir_;
 };
 
 TEST_F(JobdRecordTest, ComesBackAsItWasSaved) {

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,8 @@
 #include "msa/adapters/process/files.h"
 #include "msa/base/clock.h"
 #include "msa/base/messages.h"
+#include "msa/support/eventually.h"
+#include "msa/support/scratch_directory.h"
 
 #include "fake_controller.h"
 
@@ -25,25 +26,17 @@ namespace msa::node::test {
 
 constexpr Millis kLimit{10'000};
 
-inline bool Eventually(Millis limit, const std::function<bool()>& condition) {
-  const SteadyTime until = SteadyNow() + limit;
-  while (!condition()) {
-    if (SteadyNow() > until) return false;
-    ::poll(nullptr, 0, 2);
-  }
-  return true;
-}
+using support::Eventually;
 
 inline bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 class NodedTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char path[] = "/tmp/msa-noded-XXXXXX";
-    dir_ = ::mkdtemp(path);
-    std::ofstream(dir_ + "/topology.toml")
-        << "[[module]]\nname = \"cluster\"\nid = 0\n[[module.node]]\nnames = \"cn0\"\ncores = 64\n" +
-               node_keys_;
+    scratch_.Write("topology.toml",
+                   "[[module]]\nname = \"cluster\"\nid = 0\n"
+                   "[[module.node]]\nnames = \"cn0\"\ncores = 64\n" +
+                       node_keys_);
     // What a killed node daemon leaves comes to this process, which reaps it as an init would.
     ASSERT_TRUE(BecomeSubreaper().ok());
     controller_ = std::make_unique<FakeController>(dir_ + "/controller.sock");
@@ -55,7 +48,6 @@ class NodedTest : public ::testing::Test {
     EXPECT_TRUE(Eventually(kLimit, [this] { return Pids().empty(); })) << "processes were left over\n"
                                                                        << Log();
     EXPECT_FALSE(Exists(dir_ + "/n/cn0/w1")) << "the directory of a job daemon was left over";
-    EXPECT_TRUE(RemoveTree(dir_).ok());
   }
 
   void StartNoded(std::vector<std::string> options = {}, std::vector<std::string> env = {}) {
@@ -173,7 +165,8 @@ class NodedTest : public ::testing::Test {
   }
 
   std::string node_keys_;  // more of cn0 in the topology file, before SetUp
-  std::string dir_;
+  support::ScratchDirectory scratch_;
+  const std::string dir_ = scratch_.path();
   std::unique_ptr<FakeController> controller_;
   ProcessHandle noded_;
 };

@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/support/scratch_directory.h"
+
 #include "control.h"
 #include "errors.h"
 #include "extent.h"
@@ -164,19 +166,18 @@ TEST(Surroundings, TheDefaultDirectoryIsTheRuntimeOneElseTheUsersOwn) {
 }
 
 TEST(Surroundings, SocketsOfAllNamdsOfThisHostAreFound) {
-  std::string dir = (std::filesystem::temp_directory_path() / "nam-client-XXXXXX").string();
-  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const support::ScratchDirectory dir;
   Surroundings here;
-  here.directory = dir;
+  here.directory = dir.path();
   EXPECT_EQ(FindNamdSockets(here).status().code(), Code::kUnavailable);
   for (const char* node : {"nam0", "nam1"}) {
-    std::filesystem::create_directories(dir + "/n/" + node);
-    ASSERT_EQ(mknod((dir + "/n/" + node + "/namd.sock").c_str(), S_IFREG | 0600, 0), 0);
+    const std::string socket = dir / fmt::format("n/{}/namd.sock", node);
+    std::filesystem::create_directories(std::filesystem::path(socket).parent_path());
+    ASSERT_EQ(mknod(socket.c_str(), S_IFREG | 0600, 0), 0);
   }
   const auto sockets = FindNamdSockets(here);
   ASSERT_TRUE(sockets.ok());
   EXPECT_EQ(sockets->size(), 2u);
-  std::filesystem::remove_all(dir);
 }
 
 TEST(Surroundings, TheTimeoutIsInSecondsAndNonsenseIsIgnored) {

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +10,8 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+
+#include "msa/support/scratch_directory.h"
 
 namespace msa::namd {
 namespace {
@@ -23,9 +24,7 @@ class BusGuardTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(BusGuard::Install().ok());
     BusGuard::Acknowledge();
-    char path[] = "/tmp/msa-nam-bus-XXXXXX";
-    fd_.reset(::mkostemp(path, O_CLOEXEC));
-    ::unlink(path);
+    fd_.reset(::open((scratch_ / "extent").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     ASSERT_EQ(::ftruncate(fd_.get(), kBytes), 0);
     base_ = static_cast<char*>(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0));
     ASSERT_NE(base_, MAP_FAILED);
@@ -42,6 +41,7 @@ class BusGuardTest : public ::testing::Test {
   }
   static void Touch(char* at) { *static_cast<volatile char*>(at) = 'x'; }
 
+  support::ScratchDirectory scratch_;
   UniqueFd fd_;
   char* base_ = nullptr;
 };

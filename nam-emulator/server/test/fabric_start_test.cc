@@ -1,12 +1,11 @@
 #include "fabric_start.h"
 
 #include <netinet/in.h>
-#include <stdlib.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "msa/adapters/process/files.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::namd {
 namespace {
@@ -35,13 +34,6 @@ class Bound : public nam::FabricServer {
 
 class FabricStart : public ::testing::Test {
  protected:
-  FabricStart() {
-    char path[] = "/tmp/msa-nam-fabric-XXXXXX";
-    directory_ = ::mkdtemp(path);
-    store_ = std::move(*ExtentStore::Open(directory_));
-  }
-  ~FabricStart() override { EXPECT_TRUE(RemoveTree(directory_).ok()); }
-
   Result<std::unique_ptr<nam::FabricServer>> Start(const FabricChoice& choice) {
     return StartFabric(choice, *store_, [this](const nam::FabricServerOptions& options) {
       tried_.push_back(options.port);
@@ -52,8 +44,8 @@ class FabricStart : public ::testing::Test {
     });
   }
 
-  std::string directory_;
-  std::unique_ptr<ExtentStore> store_;
+  support::ScratchDirectory directory_;
+  std::unique_ptr<ExtentStore> store_ = std::move(*ExtentStore::Open(directory_.path()));
   std::vector<int> tried_;
   std::uint16_t any_ = 40'000;
   int taken_ = -1;

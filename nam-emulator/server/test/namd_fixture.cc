@@ -1,9 +1,7 @@
 #include "namd_fixture.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,27 +12,16 @@
 
 namespace msa::namd::test {
 
-bool Eventually(Millis limit, const std::function<bool()>& condition) {
-  const SteadyTime until = SteadyNow() + limit;
-  while (!condition()) {
-    if (SteadyNow() > until) return false;
-    ::poll(nullptr, 0, 2);
-  }
-  return true;
-}
-
 bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 void NamdTest::SetUp() {
-  char path[] = "/tmp/msa-namd-XXXXXX";
-  dir_ = ::mkdtemp(path);
   // Users of a system of root reach namd's socket in it.
   if (::geteuid() == 0) {
     ASSERT_EQ(::chmod(dir_.c_str(), 0711), 0);
   }
-  backing_ = dir_ + "/nam/nam0";
-  std::ofstream(dir_ + "/topology.toml")
-      << "[[module]]\nname = \"nam\"\nid = 0\n[[module.node]]\nnames = \"nam0\"\ncores = 1\nnam = \"64M\"\n";
+  scratch_.Write(
+      "topology.toml",
+      "[[module]]\nname = \"nam\"\nid = 0\n[[module.node]]\nnames = \"nam0\"\ncores = 1\nnam = \"64M\"\n");
   controller_ = std::make_unique<FakeController>(dir_, "nam0");
 }
 
@@ -45,7 +32,6 @@ void NamdTest::TearDown() {
   }
   if (HasFailure()) std::fprintf(stderr, "%s\n", Log().c_str());
   controller_.reset();
-  EXPECT_TRUE(RemoveTree(dir_).ok());
 }
 
 void NamdTest::StartNamd(Start start) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,13 +9,15 @@
 
 #include "msa/adapters/process/child_process.h"
 #include "msa/base/clock.h"
+#include "msa/support/eventually.h"
+#include "msa/support/scratch_directory.h"
 
 #include "fake_controller.h"
 #include "test_client.h"
 
 namespace msa::namd::test {
 
-bool Eventually(Millis limit, const std::function<bool()>& condition);
+using support::Eventually;
 bool Exists(const std::string& path);
 
 // The real msa-namd of node nam0, with FakeController in front of it.
@@ -57,8 +58,9 @@ class NamdTest : public ::testing::Test {
 
   static constexpr ExtentKey kExtent{{0x11, 0x22}, Generation(1)};
   static constexpr ExtentKey kOther{{0x33, 0x44}, Generation(1)};
-  std::string dir_;
-  std::string backing_;
+  support::ScratchDirectory scratch_;
+  const std::string dir_ = scratch_.path();
+  std::string backing_ = scratch_ / "nam/nam0";
   std::unique_ptr<FakeController> controller_;
   ProcessHandle namd_;
 };

@@ -1,8 +1,6 @@
 #pragma once
 // A service over a directory of its own, with one committed extent, and a stand-in for the fabric.
 
-#include <stdlib.h>
-
 #include <atomic>
 #include <map>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "msa/adapters/process/files.h"
 #include "msa/base/mutex.h"
 #include "msa/nam/fabric_server.h"
+#include "msa/support/scratch_directory.h"
 
 #include "extent_store.h"
 #include "service.h"
@@ -61,11 +60,9 @@ inline constexpr ExtentKey kServed{{5, 6}, Generation(1)};
 class ServiceWorld {
  public:
   ServiceWorld() {
-    char path[] = "/tmp/msa-nam-service-XXXXXX";
-    directory = ::mkdtemp(path);
     (void)BusGuard::Install();
-    (void)MakeDirectory(directory + "/notes");
-    store = std::move(*ExtentStore::Open(directory + "/extents"));
+    (void)MakeDirectory(directory / "notes");
+    store = std::move(*ExtentStore::Open(directory / "extents"));
     MakeService();
     auto file = store->Create(kServed, {.segments = 2, .data = Bytes(8192)});
     service->Put(kServed, wire::NamExtentState::kCommitted, *file, (*file)->shape());
@@ -80,7 +77,7 @@ class ServiceWorld {
     (void)service->RestoreOwners();
   }
   void MakeService() {
-    Service::Options options{"nam0", PlainHmac, directory + "/notes", [this] { return ++random; }};
+    Service::Options options{"nam0", PlainHmac, directory / "notes", [this] { return ++random; }};
     Service::Hooks hooks;
     hooks.on_removable = [this](const ExtentKey& key) { removable.push_back(key); };
     hooks.on_ended = [this](std::uint64_t connection, std::uint64_t attachment) {
@@ -89,10 +86,6 @@ class ServiceWorld {
     };
     hooks.on_damaged = [this](const ExtentKey&, const std::string& reason) { damages.push_back(reason); };
     service = std::make_unique<Service>(std::move(options), std::move(hooks));
-  }
-  ~ServiceWorld() {
-    service.reset();
-    (void)RemoveTree(directory);
   }
 
   void Welcome() {
@@ -133,7 +126,7 @@ class ServiceWorld {
     return Status(static_cast<Code>(failed->code), failed->message);
   }
 
-  std::string directory;
+  support::ScratchDirectory directory;
   std::unique_ptr<ExtentStore> store;
   FabricDouble fabric;
   std::atomic<std::uint64_t> random = 1000;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/support/run_until.h"
+
 namespace msa::jobd {
 namespace {
 
@@ -24,14 +26,11 @@ class CompanionRunsTest : public ::testing::Test {
   }
   // Until so many reports have come.
   void Await(std::size_t count) {
-    const SteadyTime limit = SteadyNow() + Millis(20'000);
-    while (reports.size() < count && SteadyNow() < limit) (void)loop->RunOnce(Millis(100));
+    (void)support::RunUntil(*loop, Millis(20'000), [&] { return reports.size() >= count; });
     ASSERT_THAT(reports, SizeIs(count));
   }
   void AwaitEnd() {
-    const SteadyTime limit = SteadyNow() + Millis(20'000);
-    while (runs->running() > 0 && SteadyNow() < limit) (void)loop->RunOnce(Millis(100));
-    EXPECT_EQ(runs->running(), 0u);
+    EXPECT_TRUE(support::RunUntil(*loop, Millis(20'000), [&] { return runs->running() == 0; }));
   }
 
   std::unique_ptr<EventLoop> loop;

@@ -1,12 +1,12 @@
 #include "foreign_link.h"
 
 #include <signal.h>
-#include <stdlib.h>
-
-#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "msa/support/run_until.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::jobd {
 namespace {
@@ -28,16 +28,12 @@ class ForeignLinksTest : public ::testing::TestWithParam<const char*> {
  protected:
   ForeignLinksTest() {
     ::signal(SIGPIPE, SIG_IGN);
-    char path[] = "/tmp/msalinkXXXXXX";
-    directory_ = ::mkdtemp(path);
-    loop_ = std::move(*EventLoop::Create());
     for (Side* side : {&server_, &client_}) Begin(*side);
   }
   ~ForeignLinksTest() override {
     server_.links.reset();
     client_.links.reset();
     (void)loop_->RunOnce(Millis(0));
-    std::filesystem::remove_all(directory_);
   }
   void Begin(Side& side, Millis unused = Millis(30'000)) {
     ForeignLinks::Handlers handlers;
@@ -48,8 +44,8 @@ class ForeignLinksTest : public ::testing::TestWithParam<const char*> {
     handlers.on_lost = [&side](std::uint64_t link, const std::string& why) { side.lost[link] = why; };
     handlers.on_trouble = [&side](const std::string& text) { side.trouble += text + "\n"; };
     ForeignLinkOptions options;
-    options.directory = directory_;
-    options.address = std::string(GetParam()) == "tcp" ? "tcp:127.0.0.1:0" : "unix:" + directory_ + "/j1.1";
+    options.directory = directory_.path();
+    options.address = std::string(GetParam()) == "tcp" ? "tcp:127.0.0.1:0" : "unix:" + directory_ / "j1.1";
     options.unused = unused;
     options.connect_limit = Millis(1'000);
     side.links = std::make_unique<ForeignLinks>(*loop_, options, std::move(handlers));
@@ -58,16 +54,11 @@ class ForeignLinksTest : public ::testing::TestWithParam<const char*> {
     return {JobId(2), Incarnation(1), request, secret};
   }
   bool Until(const std::function<bool()>& done, Millis limit = Millis(10'000)) {
-    const auto deadline = SteadyNow() + limit;
-    while (!done()) {
-      if (SteadyNow() > deadline) return false;
-      EXPECT_TRUE(loop_->RunOnce(Millis(5)).ok());
-    }
-    return true;
+    return support::RunUntil(*loop_, limit, done);
   }
 
-  std::string directory_;
-  std::unique_ptr<EventLoop> loop_;
+  support::ScratchDirectory directory_;
+  std::unique_ptr<EventLoop> loop_ = std::move(*EventLoop::Create());
   Side server_;
   Side client_;
 };

@@ -1,19 +1,19 @@
 #include "job_socket.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <filesystem>
 
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/unix_socket.h"
 #include "msa/base/descriptor_passing.h"
 #include "msa/base/nam_messages.h"
+#include "msa/support/run_until.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::jobd {
 namespace {
@@ -21,11 +21,8 @@ namespace {
 class JobSocketTest : public ::testing::Test {
  protected:
   JobSocketTest() {
-    char path[] = "/tmp/msasockXXXXXX";
-    directory_ = ::mkdtemp(path);
-    loop_ = std::move(*EventLoop::Create());
     socket_ = std::move(
-        *JobSocket::Create(*loop_, directory_ + "/job.sock",
+        *JobSocket::Create(*loop_, directory_ / "job.sock",
                            {[this](const wire::TaskHello& hello) -> Result<wire::TaskWelcome> {
                               if (!has_job_) return Error(Code::kFailedPrecondition, "no job");
                               return wire::TaskWelcome{wire::kProtocolVersion, JobId(7), StepId(0), "cn0",
@@ -40,7 +37,6 @@ class JobSocketTest : public ::testing::Test {
   ~JobSocketTest() override {
     client_.reset();
     socket_.reset();
-    std::filesystem::remove_all(directory_);
   }
   void Connect() {
     FrameChannel::Handlers handlers;
@@ -49,15 +45,12 @@ class JobSocketTest : public ::testing::Test {
     client_ = std::move(*FrameChannel::Create(
         *loop_, MakePlainStream(std::move(*ConnectUnix(socket_->path()))), std::move(handlers)));
   }
-  bool Until(const std::function<bool()>& done) {
-    const auto deadline = SteadyNow() + Millis(5'000);
-    while (!done() && SteadyNow() < deadline) EXPECT_TRUE(loop_->RunOnce(Millis(5)).ok());
-    return done();
-  }
-  std::string directory_, log_;
+  bool Until(const std::function<bool()>& done) { return support::RunUntil(*loop_, Millis(5'000), done); }
+  support::ScratchDirectory directory_;
+  std::string log_;
   bool has_job_ = true;
   bool closed_ = false;
-  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<EventLoop> loop_ = std::move(*EventLoop::Create());
   std::unique_ptr<JobSocket> socket_;
   std::unique_ptr<FrameChannel> client_;
   std::optional<wire::Frame> answer_;
@@ -130,7 +123,7 @@ class SlurmJobSocketTest : public JobSocketTest {
       exec.program = "/bin/true";
       return exec;
     };
-    slurm_ = std::move(*JobSocket::Create(*loop_, directory_ + "/slurm.sock", std::move(handlers),
+    slurm_ = std::move(*JobSocket::Create(*loop_, directory_ / "slurm.sock", std::move(handlers),
                                           [this](const std::string& text) { log_ += text; }));
     task_ = std::move(*ConnectUnix(slurm_->path()));
   }

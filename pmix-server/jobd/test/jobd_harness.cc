@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/unix_socket.h"
+#include "msa/support/run_until.h"
 
 extern char** environ;
 
@@ -26,19 +26,16 @@ constexpr char kSecret[] = "00112233445566778899aabbccddeeff00112233445566778899
 
 JobdHarness::JobdHarness(std::vector<NodeSpec> nodes) {
   loop_ = std::move(*EventLoop::Create());
-  char path[] = "/tmp/msajobdXXXXXX";
-  directory_ = ::mkdtemp(path);
-  shm_ = "/dev/shm/" + std::filesystem::path(directory_).filename().string();
   for (NodeSpec& spec : nodes) {
     auto node = std::make_unique<Node>();
     node->spec = spec;
-    node->socket = directory_ + "/" + spec.name + ".sock";
+    node->socket = directory_ / (spec.name + ".sock");
     if (!spec.spare) {
       node->index = next_index_++;
       node->in_job = true;
     }
     order_.push_back(spec.name);
-    std::filesystem::create_directories(shm_ + "/" + spec.name);
+    std::filesystem::create_directory(shm_ / spec.name);
     nodes_[spec.name] = std::move(node);
   }
   head_ = order_.front();
@@ -51,9 +48,6 @@ JobdHarness::~JobdHarness() {
     ::kill(node->pid, SIGKILL);
     ::waitpid(node->pid, nullptr, 0);
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
-  std::filesystem::remove_all(shm_, ignored);
 }
 
 void JobdHarness::Listen(Node& node) {
@@ -74,33 +68,21 @@ void JobdHarness::Accept(Node& node) {
 
 void JobdHarness::StartJobd(Node& node) {
   node.hello.reset();
-  node.run_directory = fmt::format("{}/{}-w{}", directory_, node.spec.name, ++starts_);
-  const std::vector<std::string> words = {MSA_TEST_JOBD,
-                                          "--node",
-                                          node.spec.name,
-                                          "--noded",
-                                          node.socket,
-                                          "--directory",
-                                          node.run_directory,
-                                          "--trampoline",
-                                          MSA_TEST_TRAMPOLINE,
-                                          "--topology-xml",
-                                          MSA_TEST_TOPOLOGY,
-                                          "--shm-directory",
-                                          shm_ + "/" + node.spec.name,
-                                          "--system",
-                                          directory_,
-                                          "--srun",
-                                          MSA_TEST_SRUN};
+  node.run_directory = directory_ / fmt::format("{}-w{}", node.spec.name, ++starts_);
+  const std::vector<std::string> words = {
+      MSA_TEST_JOBD,     "--node",           node.spec.name,        "--noded",           node.socket,
+      "--directory",     node.run_directory, "--trampoline",        MSA_TEST_TRAMPOLINE, "--topology-xml",
+      MSA_TEST_TOPOLOGY, "--shm-directory",  shm_ / node.spec.name, "--system",          directory_.path(),
+      "--srun",          MSA_TEST_SRUN};
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  const std::string log = directory_ + "/" + node.spec.name + ".log";
+  const std::string log = directory_ / (node.spec.name + ".log");
   posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   ::setenv("MSA_JOBD_COOKIE", "biscuit", 1);
-  ::setenv("MSA_TEST_DIRECTORY", directory_.c_str(), 1);  // for the srun that it may start
+  ::setenv("MSA_TEST_DIRECTORY", directory_.path().c_str(), 1);  // for the srun that it may start
   const int rc = ::posix_spawn(&node.pid, MSA_TEST_JOBD, &actions, nullptr, argv.data(), environ);
   ::unsetenv("MSA_JOBD_COOKIE");
   posix_spawn_file_actions_destroy(&actions);
@@ -126,7 +108,7 @@ wire::Member JobdHarness::MemberOf(const Node& node) const {
   member.module_name = node.spec.module;
   member.module_kind = node.spec.module;
   for (std::uint16_t i = 0; i < node.spec.cores; ++i) member.cores.push_back(i);
-  member.address = "unix:" + directory_ + "/" + node.spec.name + ".j";
+  member.address = "unix:" + directory_ / (node.spec.name + ".j");
   member.grant = GrantId(node.grant);
   member.oversubscribed = true;
   return member;
@@ -190,7 +172,7 @@ void JobdHarness::Launch(const RunSpec& spec) {
   for (const char* name : {"PATH", "HOME", "LD_LIBRARY_PATH", "ASAN_OPTIONS"})
     if (const char* value = ::getenv(name)) step.env.push_back(std::string(name) + "=" + value);
   step.env.insert(step.env.end(), spec.env.begin(), spec.env.end());
-  step.cwd = spec.cwd.empty() ? directory_ : spec.cwd;
+  step.cwd = spec.cwd.empty() ? directory_.path() : spec.cwd;
   step.stdio = spec.stdio;
   step.kill_policy = spec.kill_policy;
   MakeComponents(spec);
@@ -225,13 +207,10 @@ bool JobdHarness::UntilOver(std::chrono::seconds limit) {
 }
 
 bool JobdHarness::Until(const std::function<bool()>& done, std::chrono::seconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    EXPECT_TRUE(loop_->RunOnce(Millis(5)).ok());
+  return support::RunUntil(*loop_, limit, [&] {
     Reap();
-  }
-  return true;
+    return done();
+  });
 }
 
 void JobdHarness::Reap() {
@@ -447,6 +426,6 @@ std::string JobdHarness::Notices() const {
 std::string JobdHarness::RunDirectory(const std::string& node) const {
   return nodes_.at(node)->run_directory;
 }
-std::string JobdHarness::ShmDirectory() const { return shm_; }
+std::string JobdHarness::ShmDirectory() const { return shm_.path(); }
 
 }  // namespace msa::jobd

@@ -17,6 +17,7 @@
 #include "msa/adapters/process/frame_channel.h"
 #include "msa/base/messages.h"
 #include "msa/base/nam_relay.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::jobd {
 
@@ -98,7 +99,7 @@ class JobdHarness {
   std::string Err(std::uint32_t rank, std::uint32_t spawn = 0) const;
   std::string AllOut() const;
   std::string Notices() const;
-  const std::string& directory() const { return directory_; }
+  const std::string& directory() const { return directory_.path(); }
   EventLoop& loop() { return *loop_; }
   std::string RunDirectory(const std::string& node) const;
   std::string ShmDirectory() const;
@@ -154,9 +155,9 @@ class JobdHarness {
   void TellMembers(const std::string& reason);
   void Reap();
 
+  support::ScratchDirectory directory_;
+  support::ScratchDirectory shm_{"/dev/shm"};
   std::unique_ptr<EventLoop> loop_;
-  std::string directory_;
-  std::string shm_;
   std::map<std::string, std::unique_ptr<Node>> nodes_;
   std::vector<std::string> order_;
   std::string head_;

@@ -1,15 +1,15 @@
 #include "peer_mesh.h"
 
 #include <signal.h>
-#include <stdlib.h>
 
-#include <filesystem>
 #include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/unix_socket.h"
+#include "msa/support/run_until.h"
+#include "msa/support/scratch_directory.h"
 
 #include "peer_socket.h"
 
@@ -32,22 +32,16 @@ struct Side {
 
 class PeerMeshTest : public ::testing::TestWithParam<const char*> {
  protected:
-  PeerMeshTest() {
-    ::signal(SIGPIPE, SIG_IGN);
-    char path[] = "/tmp/msapeerXXXXXX";
-    directory_ = ::mkdtemp(path);
-    loop_ = std::move(*EventLoop::Create());
-  }
+  PeerMeshTest() { ::signal(SIGPIPE, SIG_IGN); }
   ~PeerMeshTest() override {
     sides_.clear();
     (void)loop_->RunOnce(Millis(0));
-    std::filesystem::remove_all(directory_);
   }
 
   PeerMeshOptions Options(std::uint32_t index) {
     PeerMeshOptions options{JobId(7), Incarnation(1), index, {}, kSecret};
     options.address =
-        std::string(GetParam()) == "tcp" ? "tcp:127.0.0.1:0" : fmt::format("unix:{}/{}", directory_, index);
+        std::string(GetParam()) == "tcp" ? "tcp:127.0.0.1:0" : "unix:" + directory_ / std::to_string(index);
     options.connect_limit = Millis(2'000);
     return options;
   }
@@ -83,16 +77,11 @@ class PeerMeshTest : public ::testing::TestWithParam<const char*> {
     for (const auto& side : sides_) side->mesh->SetMembers(Epoch(epoch), Members(), {});
   }
   bool Until(const std::function<bool()>& done, Millis limit = Millis(10'000)) {
-    const auto deadline = SteadyNow() + limit;
-    while (!done()) {
-      if (SteadyNow() > deadline) return false;
-      EXPECT_TRUE(loop_->RunOnce(Millis(5)).ok());
-    }
-    return true;
+    return support::RunUntil(*loop_, limit, done);
   }
 
-  std::string directory_;
-  std::unique_ptr<EventLoop> loop_;
+  support::ScratchDirectory directory_;
+  std::unique_ptr<EventLoop> loop_ = std::move(*EventLoop::Create());
   std::vector<std::unique_ptr<Side>> sides_;
 };
 

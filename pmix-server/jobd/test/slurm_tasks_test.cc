@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/support/run_until.h"
+
 namespace msa::jobd {
 namespace {
 
@@ -50,11 +52,7 @@ class SlurmTasksTest : public ::testing::Test {
       ::waitpid(pid, nullptr, 0);
     }
   }
-  bool Until(const std::function<bool()>& done) {
-    const auto deadline = SteadyNow() + Millis(5'000);
-    while (!done() && SteadyNow() < deadline) EXPECT_TRUE(loop_->RunOnce(Millis(5)).ok());
-    return done();
-  }
+  bool Until(const std::function<bool()>& done) { return support::RunUntil(*loop_, Millis(5'000), done); }
   // A process that sleeps until it is killed; zombies stay until the test ends, as with slurmstepd.
   pid_t Process() {
     const pid_t pid = ::fork();

@@ -1,13 +1,12 @@
 #include "stdio_hub.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "msa/support/scratch_directory.h"
 
 namespace msa::jobd {
 namespace {
@@ -147,7 +146,8 @@ TEST_F(HubTest, ABatchJobKeepsNothingAndNeedsNoOwner) {
 }
 
 TEST_F(HubTest, OneFileTakesBothStreamsAndTheNotices) {
-  const std::string path = ::testing::TempDir() + "hub-" + std::to_string(::getpid());
+  const support::ScratchDirectory scratch;
+  const std::string path = scratch / "out";
   const Sink sink{SinkKind::kFile, path};
   StdioHub hub = Make({.interactive = false, .plan = {sink, sink}});
   ASSERT_TRUE(hub.OpenFiles().ok());
@@ -158,7 +158,6 @@ TEST_F(HubTest, OneFileTakesBothStreamsAndTheNotices) {
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
   EXPECT_EQ(text.str(), "out\nerr\nmsa: said\n");
-  std::filesystem::remove(path);
 }
 
 TEST_F(HubTest, AFullDiskIsReportedOnceWithTheFile) {

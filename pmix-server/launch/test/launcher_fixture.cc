@@ -1,31 +1,11 @@
 #include "launcher_fixture.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <fstream>
-
-#include "msa/adapters/process/files.h"
 #include "msa/base/messages.h"
+#include "msa/support/run_until.h"
 
 #include "process_table.h"
 
 namespace msa::launch {
-
-TemporaryDirectory::TemporaryDirectory() {
-  std::string name = ::testing::TempDir() + "msa-launch-XXXXXX";
-  path_ = ::mkdtemp(name.data());
-}
-
-TemporaryDirectory::~TemporaryDirectory() { EXPECT_TRUE(RemoveTree(path_).ok()); }
-
-std::string TemporaryDirectory::Write(const std::string& name, const std::string& text, mode_t mode) const {
-  const std::string path = path_ + "/" + name;
-  std::ofstream(path) << text;
-  EXPECT_EQ(::chmod(path.c_str(), mode), 0);
-  return path;
-}
 
 LauncherFixture::LauncherFixture() {
   loop_ = std::move(*EventLoop::Create());
@@ -83,12 +63,7 @@ void LauncherFixture::StartOne(TaskSpec spec) {
 }
 
 bool LauncherFixture::Eventually(const std::function<bool()>& done, std::chrono::seconds limit) {
-  const SteadyTime deadline = SteadyNow() + limit;
-  while (!done()) {
-    if (SteadyNow() > deadline) return false;
-    EXPECT_TRUE(loop_->RunOnce(Millis(10)).ok());
-  }
-  return true;
+  return support::RunUntil(*loop_, limit, done);
 }
 
 TaskExit LauncherFixture::Exit(std::uint32_t rank, const std::string& nspace) {

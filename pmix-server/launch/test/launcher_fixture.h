@@ -14,23 +14,9 @@
 
 #include "msa/adapters/process/event_loop.h"
 #include "msa/launch/task.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::launch {
-
-// Removed with all it holds.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::string& path() const { return path_; }
-  // Writes a file there and returns its path.
-  std::string Write(const std::string& name, const std::string& text, mode_t mode = 0644) const;
-
- private:
-  std::string path_;
-};
 
 inline constexpr char kNamespace[] = "msa.1.1.0";
 
@@ -58,7 +44,7 @@ class LauncherFixture : public ::testing::Test {
   int Kill(const std::string& nspace = "");
 
   using Key = std::pair<std::string, std::uint32_t>;
-  TemporaryDirectory directory_;
+  support::ScratchDirectory directory_;
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<TaskLauncher> launcher_;
   std::map<Key, std::string> out_;

@@ -190,7 +190,7 @@ TEST(LauncherDeath, TakesTheTasksAlong) {
 TEST(LauncherLimits, ReportThatNoMoreProcessesAreAllowed) {
   // The limit is of a user's processes and does not bind root: the launcher becomes a user that has none. The
   // directory of the build may be closed to that user.
-  const TemporaryDirectory directory;
+  const support::ScratchDirectory directory;
   ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
   std::ifstream source(MSA_EXEC_PATH, std::ios::binary);
   const std::string trampoline =

@@ -21,7 +21,7 @@ class Program : public ::testing::Test {
   Lookup Find(const std::string& name, const std::string& path = "/usr/bin:/bin") {
     return FindProgram({name, path, directory_.path()});
   }
-  TemporaryDirectory directory_;
+  support::ScratchDirectory directory_;
 };
 
 TEST_F(Program, IsFoundInPathAsAShellFindsIt) {
@@ -100,7 +100,7 @@ TEST(FindVariable, TakesTheFirstWholeName) {
 }
 
 TEST(ElfNeeded, SurvivesWhatIsNoElf) {
-  const TemporaryDirectory directory;
+  const support::ScratchDirectory directory;
   std::string header(
       "\x7f"
       "ELF\2\1\1",
@@ -118,7 +118,7 @@ TEST(ElfNeeded, SurvivesWhatIsNoElf) {
 }
 
 TEST(OutputFile, NamesPathAndRemedy) {
-  const TemporaryDirectory directory;
+  const support::ScratchDirectory directory;
   const auto missing = OpenOutputFile("/nowhere/out", OpenMode::kTruncate);
   EXPECT_EQ(missing.status().code(), Code::kNotFound);
   EXPECT_THAT(missing.status().message(), AllOf(HasSubstr("'/nowhere/out'"), HasSubstr("create it")));

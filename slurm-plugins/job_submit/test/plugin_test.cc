@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "msa/support/scratch_directory.h"
 
 extern "C" {
 #include <slurm/slurm.h>
@@ -26,7 +27,6 @@ using ::testing::StartsWith;
 class Plugin : public ::testing::Test {
  protected:
   void SetUp() override {
-    path_ = ::testing::TempDir() + "/msa_job_submit_" + std::to_string(getpid()) + ".conf";
     setenv("MSA_JOB_SUBMIT_CONF", path_.c_str(), 1);
     Write("module cluster nodes=2\nmodule booster nodes=2 feature=fast\nnam bytes=2G\n");
     handle_ = dlopen(MSA_PLUGIN, RTLD_NOW | RTLD_LOCAL);
@@ -41,10 +41,9 @@ class Plugin : public ::testing::Test {
   void TearDown() override {
     for (char** field : {&job_.partition, &job_.features, &job_.licenses, &message_})
       slurm_xfree(reinterpret_cast<void**>(field));
-    unlink(path_.c_str());
     if (handle_ != nullptr) dlclose(handle_);
   }
-  void Write(const std::string& text) { std::ofstream(path_) << text; }
+  void Write(const std::string& text) { scratch_.Write("job_submit.conf", text); }
   void Note(std::vector<const char*> entries) {
     entries_ = std::move(entries);
     job_.spank_job_env = const_cast<char**>(entries_.data());
@@ -52,7 +51,8 @@ class Plugin : public ::testing::Test {
   }
   int Submit() { return submit_(&job_, 0, &message_); }
 
-  std::string path_;
+  msa::support::ScratchDirectory scratch_;
+  const std::string path_ = scratch_ / "job_submit.conf";
   void* handle_ = nullptr;
   int (*submit_)(job_desc_msg_t*, std::uint32_t, char**) = nullptr;
   int (*modify_)(job_desc_msg_t*, void*, std::uint32_t) = nullptr;
@@ -108,7 +108,7 @@ TEST_F(Plugin, WithoutTheFileAModuleIsThePartitionOfItsName) {
 }
 
 TEST_F(Plugin, ADirectoryInPlaceOfTheFileIsNamed) {
-  setenv("MSA_JOB_SUBMIT_CONF", ::testing::TempDir().c_str(), 1);
+  setenv("MSA_JOB_SUBMIT_CONF", scratch_.path().c_str(), 1);
   Note({"MSA_SLURM_NAM=1G"});
   EXPECT_EQ(Submit(), ESLURM_NOT_SUPPORTED);
   EXPECT_THAT(message_, HasSubstr("is no regular file"));

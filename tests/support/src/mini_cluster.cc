@@ -81,23 +81,6 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-ScratchDirectory::ScratchDirectory() : path_("/tmp/msa-t-XXXXXX") {
-  if (::mkdtemp(path_.data()) == nullptr)
-    ADD_FAILURE() << "mkdtemp " << path_ << " failed with errno " << errno;
-}
-
-ScratchDirectory::~ScratchDirectory() {
-  std::error_code error;
-  fs::remove_all(path_, error);
-}
-
-std::string ScratchDirectory::Write(const std::string& name, const std::string& text, mode_t mode) const {
-  const std::string path = path_ + "/" + name;
-  std::ofstream(path, std::ios::binary) << text;
-  ::chmod(path.c_str(), mode);
-  return path;
-}
-
 MiniCluster::MiniCluster(MiniClusterOptions options)
     : options_(std::move(options)), dir_(scratch_.path() + "/d") {
   if (options_.uid != 0 && ::chown(scratch_.path().c_str(), options_.uid, options_.uid) != 0)

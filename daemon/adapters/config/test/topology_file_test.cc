@@ -1,8 +1,5 @@
 #include "msa/adapters/config/topology_file.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <iterator>
 
@@ -10,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "msa/adapters/config/nam_backing.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa {
 namespace {
@@ -247,15 +245,11 @@ TEST(TopologyFile, RefusesHugeAndMissingFiles) {
 }
 
 TEST(TopologyFile, LoadsAFile) {
-  char path[] = "/tmp/msa-topology-XXXXXX";
-  const int fd = ::mkstemp(path);
-  ASSERT_GE(fd, 0);
-  ::close(fd);
-  std::ofstream(path) << DefaultTopologyText();
+  const support::ScratchDirectory scratch;
+  const std::string path = scratch.Write("small.toml", std::string(DefaultTopologyText()));
   EXPECT_TRUE(LoadTopologyFile(path).ok());
-  std::ofstream(path) << std::string(kMaxTopologyFileBytes + 1, '#');
+  scratch.Write("small.toml", std::string(kMaxTopologyFileBytes + 1, '#'));
   EXPECT_EQ(LoadTopologyFile(path).status().code(), Code::kInvalidArgument);
-  ::unlink(path);
 }
 
 }  // namespace

@@ -6,40 +6,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <fstream>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "msa/adapters/munge/munge.h"
+#include "msa/support/eventually.h"
 
 extern char** environ;
 
 namespace msa::test {
-namespace {
 
-std::filesystem::path NewDirectory() {
-  std::string path = (std::filesystem::temp_directory_path() / "munged.XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) ADD_FAILURE() << "mkdtemp " << path;
-  return path;
-}
-
-}  // namespace
-
-Munged::Munged(char key_byte) : directory_(NewDirectory()) {
-  const std::string key = directory_ / "key";
-  std::ofstream(key) << std::string(128, key_byte);
-  std::filesystem::permissions(key, std::filesystem::perms::owner_read);
+Munged::Munged(char key_byte) {
+  const std::string key = directory_.Write("key", std::string(128, key_byte), 0400);
   std::vector<std::string> words{"munged",
                                  "--foreground",
                                  "--force",  // the temporary directory may be writable for others
                                  "--num-threads=1",
                                  "--key-file=" + key,
                                  "--socket=" + socket(),
-                                 "--pid-file=" + (directory_ / "pid").string(),
-                                 "--log-file=" + (directory_ / "log").string(),
-                                 "--seed-file=" + (directory_ / "seed").string()};
+                                 "--pid-file=" + directory_ / "pid",
+                                 "--log-file=" + directory_ / "log",
+                                 "--seed-file=" + directory_ / "seed"};
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
@@ -54,15 +44,9 @@ Munged::Munged(char key_byte) : directory_(NewDirectory()) {
     ADD_FAILURE() << "munged does not start: " << ::strerror(rc) << "; package munge";
     return;
   }
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!MungeEncode("ready", {.socket = socket()}).ok()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      std::ifstream text(output);
-      ADD_FAILURE() << "munged is not ready: " << std::string(std::istreambuf_iterator<char>(text), {});
-      return;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  EXPECT_TRUE(support::Eventually(std::chrono::seconds(10), "munged is ready", [&] {
+    return MungeEncode("ready", {.socket = socket()}).ok();
+  })) << std::ifstream(output).rdbuf();
 }
 
 Munged::~Munged() {
@@ -70,8 +54,6 @@ Munged::~Munged() {
     ::kill(pid_, SIGTERM);
     ::waitpid(pid_, nullptr, 0);
   }
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
 }
 
 }  // namespace msa::test

@@ -3,8 +3,9 @@
 
 #include <sys/types.h>
 
-#include <filesystem>
 #include <string>
+
+#include "msa/support/scratch_directory.h"
 
 namespace msa::test {
 
@@ -16,10 +17,10 @@ class Munged {
   Munged(const Munged&) = delete;
   Munged& operator=(const Munged&) = delete;
 
-  std::string socket() const { return (directory_ / "socket").string(); }
+  std::string socket() const { return directory_ / "socket"; }
 
  private:
-  std::filesystem::path directory_;
+  support::ScratchDirectory directory_;
   pid_t pid_ = -1;
 };
 

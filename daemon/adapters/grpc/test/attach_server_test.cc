@@ -32,13 +32,13 @@ class AttachServerTest : public ::testing::Test {
     handlers.on_closed = [this](AttachServer::SessionId, Status) { closed_ += 1; };
     handlers.on_drained = [this](AttachServer::SessionId) { drained_ += 1; };
     thread_.Call([&] {
-      auto server = AttachServer::Create(thread_.loop(), {.path = dir_.File("s"), .max_sessions = 2},
+      auto server = AttachServer::Create(thread_.loop(), {.path = (dir_ / "s"), .max_sessions = 2},
                                          std::move(handlers));
       ASSERT_TRUE(server.ok()) << server.status().ToString();
       server_ = *std::move(server);
     });
     stub_ = v1::NodeService::NewStub(
-        grpc::CreateChannel("unix:" + dir_.File("s"), grpc::InsecureChannelCredentials()));
+        grpc::CreateChannel("unix:" + (dir_ / "s"), grpc::InsecureChannelCredentials()));
   }
   ~AttachServerTest() override { StopServer(); }
 
@@ -67,7 +67,7 @@ class AttachServerTest : public ::testing::Test {
     return frame;
   }
 
-  test::TempDir dir_;
+  support::ScratchDirectory dir_;
   test::LoopThread thread_;
   std::unique_ptr<AttachServer> server_;
   std::unique_ptr<v1::NodeService::Stub> stub_;

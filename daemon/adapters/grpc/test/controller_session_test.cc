@@ -85,7 +85,7 @@ class ControllerSessionTest : public ::testing::Test {
 
   void StartController() {
     controller_thread_.Call([&] {
-      auto server = GrpcServer::Start(controller_thread_.loop(), {.path = dir_.File("c")}, {&controller_});
+      auto server = GrpcServer::Start(controller_thread_.loop(), {.path = (dir_ / "c")}, {&controller_});
       ASSERT_TRUE(server.ok()) << server.status().ToString();
       server_ = *std::move(server);
     });
@@ -116,7 +116,7 @@ class ControllerSessionTest : public ::testing::Test {
     node_thread_.Call([&] {
       session_ =
           std::make_unique<ControllerSession>(node_thread_.loop(),
-                                              ControllerSession::Options{.address = "unix:" + dir_.File("c"),
+                                              ControllerSession::Options{.address = "unix:" + (dir_ / "c"),
                                                                          .min_backoff = Millis(5),
                                                                          .max_backoff = Millis(40),
                                                                          .answer_timeout = answer_timeout},
@@ -125,7 +125,7 @@ class ControllerSessionTest : public ::testing::Test {
     });
   }
 
-  test::TempDir dir_;
+  support::ScratchDirectory dir_;
   test::LoopThread controller_thread_;
   test::LoopThread node_thread_;
   FakeController controller_;

@@ -1,33 +1,18 @@
 #pragma once
 
-#include <stdlib.h>
-
-#include <functional>
 #include <future>
 #include <memory>
-#include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/event_loop.h"
-#include "msa/adapters/process/files.h"
+#include "msa/support/eventually.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::test {
 
-// A directory of its own, removed at the end.
-class TempDir {
- public:
-  TempDir() {
-    char pattern[] = "/tmp/msa-grpc-XXXXXX";
-    path_ = ::mkdtemp(pattern);
-  }
-  ~TempDir() { EXPECT_TRUE(RemoveTree(path_).ok()); }
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
+using support::Eventually;
 
 // An event loop on a thread of its own.
 class LoopThread {
@@ -53,15 +38,5 @@ class LoopThread {
   std::unique_ptr<EventLoop> loop_;
   std::thread thread_;
 };
-
-// Polls on the calling thread.
-inline bool Eventually(Millis limit, const std::function<bool()>& condition) {
-  const auto deadline = SteadyNow() + limit;
-  while (!condition()) {
-    if (SteadyNow() > deadline) return false;
-    std::this_thread::sleep_for(Millis(2));
-  }
-  return true;
-}
 
 }  // namespace msa::test

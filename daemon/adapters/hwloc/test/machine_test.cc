@@ -1,14 +1,14 @@
 #include "msa/adapters/hwloc/machine.h"
 
 #include <sched.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "msa/support/scratch_directory.h"
 
 namespace msa {
 namespace {
@@ -33,16 +33,6 @@ CpuSet AllCores(const Machine& machine) {
   EXPECT_TRUE(cpus.ok());
   return *cpus;
 }
-
-class XmlFile {
- public:
-  XmlFile() { ::close(::mkstemp(path_)); }
-  ~XmlFile() { ::unlink(path_); }
-  std::string path() const { return path_; }
-
- private:
-  char path_[32] = "/tmp/msa-hwloc-XXXXXX";
-};
 
 TEST(Machine, OffersExactlyTheCpusThatTheKernelAllows) {
   const auto machine = Machine::Measure();
@@ -92,9 +82,10 @@ TEST(Machine, CountsOnlyTheCpusThatItsAffinityLeaves) {
 TEST(Machine, IsTheSameAfterAWayThroughXml) {
   const auto machine = Machine::Measure();
   ASSERT_TRUE(machine.ok());
-  const XmlFile file;
-  ASSERT_TRUE(machine->WriteXml(file.path()).ok());
-  const auto again = Machine::FromXml(file.path());
+  const support::ScratchDirectory scratch;
+  const std::string path = scratch / "topology.xml";
+  ASSERT_TRUE(machine->WriteXml(path).ok());
+  const auto again = Machine::FromXml(path);
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(AllCores(*again), AllCores(*machine));
   EXPECT_EQ(again->description().cores, machine->description().cores);
@@ -103,11 +94,11 @@ TEST(Machine, IsTheSameAfterAWayThroughXml) {
 }
 
 TEST(Machine, RefusesAFileThatHoldsNoTopology) {
-  const XmlFile file;
-  std::ofstream(file.path()) << "<topology";
-  const Status broken = Machine::FromXml(file.path()).status();
+  const support::ScratchDirectory scratch;
+  const std::string path = scratch.Write("topology.xml", "<topology");
+  const Status broken = Machine::FromXml(path).status();
   EXPECT_EQ(broken.code(), Code::kInvalidArgument);
-  EXPECT_THAT(broken.message(), HasSubstr(file.path()));
+  EXPECT_THAT(broken.message(), HasSubstr(path));
   EXPECT_EQ(Machine::FromXml("/nowhere/hwloc.xml").status().code(), Code::kNotFound);
 }
 

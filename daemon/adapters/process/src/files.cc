@@ -144,7 +144,7 @@ std::string ReadTail(const std::string& path, std::size_t limit) {
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view text, mode_t mode) {
-  std::string temporary = path + ".XXXXXX";
+  std::string temporary = path + ".XXXXXX";  // the X are mkostemp's: a name of its own
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd) return ErrnoError(errno, "create a file beside '" + path + "'");
   Status status = WriteAll(fd.get(), text, temporary);

@@ -9,12 +9,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/adapters/process/files.h"
+
 #include "loop_support.h"
 
 namespace msa {
 namespace {
 
-using test::TemporaryDirectory;
+using test::ScratchDirectory;
 using ::testing::HasSubstr;
 
 bool Ended(const ProcessHandle& process) {
@@ -23,7 +25,7 @@ bool Ended(const ProcessHandle& process) {
 }
 
 TEST(ChildProcess, StartsAProgramWithExactlyItsEnvironmentAndStreams) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   UniqueFd out(::open((dir / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   SpawnSpec spec;
   spec.argv = {"/bin/sh", "-c", "echo \"$A $HOME $(pwd)\"; cat"};

@@ -19,12 +19,12 @@
 namespace msa {
 namespace {
 
-using test::TemporaryDirectory;
+using test::ScratchDirectory;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(Files, MakesADirectoryWithItsParentsAndIsContentIfItIsThere) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   ASSERT_TRUE(MakeDirectory(dir / "a/b/c", 0700).ok());
   ASSERT_TRUE(MakeDirectory(dir / "a/b/c", 0700).ok());
   struct stat st {};
@@ -33,7 +33,7 @@ TEST(Files, MakesADirectoryWithItsParentsAndIsContentIfItIsThere) {
 }
 
 TEST(Files, RefusesAFileOrALinkWhereADirectoryShouldBe) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   ASSERT_TRUE(WriteFileAtomically(dir / "f", "x").ok());
   EXPECT_EQ(MakeDirectory(dir / "f").code(), Code::kAlreadyExists);
   ASSERT_EQ(::symlink("/tmp", (dir / "l").c_str()), 0);
@@ -41,7 +41,7 @@ TEST(Files, RefusesAFileOrALinkWhereADirectoryShouldBe) {
 }
 
 TEST(Files, TakesADirectoryOfOnesOwnAsItIsAndChangesNoOther) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   const auto mode_of = [&](const char* name) {
     struct stat st {};
     EXPECT_EQ(::stat((dir / name).c_str(), &st), 0);
@@ -71,7 +71,7 @@ TEST(Files, TakesADirectoryOfOnesOwnAsItIsAndChangesNoOther) {
 }
 
 TEST(Files, RemovesATreeWithoutFollowingLinks) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   ASSERT_TRUE(MakeDirectory(dir / "keep").ok());
   ASSERT_TRUE(WriteFileAtomically(dir / "keep/file", "x").ok());
   ASSERT_TRUE(MakeDirectory(dir / "gone/deep").ok());
@@ -85,7 +85,7 @@ TEST(Files, RemovesATreeWithoutFollowingLinks) {
 }
 
 TEST(Files, RefusesToReadMoreThanTheLimitAndNamesBoth) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   ASSERT_TRUE(WriteFileAtomically(dir / "f", std::string(11, 'x')).ok());
   EXPECT_TRUE(ReadFile(dir / "f", 11).ok());
   const Status large = ReadFile(dir / "f", 10).status();
@@ -95,7 +95,7 @@ TEST(Files, RefusesToReadMoreThanTheLimitAndNamesBoth) {
 }
 
 TEST(Files, ReadsTheLastLinesWhole) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   ASSERT_TRUE(WriteFileAtomically(dir / "log", "first line\nsecond\nthird\n").ok());
   EXPECT_EQ(ReadTail(dir / "log", 15), "second\nthird\n");
   EXPECT_EQ(ReadTail(dir / "log", 1000), "first line\nsecond\nthird\n");
@@ -103,7 +103,7 @@ TEST(Files, ReadsTheLastLinesWhole) {
 }
 
 TEST(Files, ReplacesAFileInOneStepAndLeavesNothingBeside) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   EXPECT_EQ(WriteFileAtomically(dir / "missing/f", "x").code(), Code::kNotFound);
   ASSERT_TRUE(WriteFileAtomically(dir / "f", "old").ok());
   ASSERT_TRUE(WriteFileAtomically(dir / "f", "new").ok());
@@ -113,7 +113,7 @@ TEST(Files, ReplacesAFileInOneStepAndLeavesNothingBeside) {
 }
 
 TEST(LockFile, IsHeldByOneProcessAtATimeWhoseNumberItNames) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   {
     const auto first = LockFile::Acquire(dir / "lock", "node daemon cn0");
     ASSERT_TRUE(first.ok());
@@ -129,7 +129,7 @@ TEST(LockFile, IsHeldByOneProcessAtATimeWhoseNumberItNames) {
 
 // As LockHolder does, and a holder before it has written its number.
 TEST(LockFile, WaitsForWhoHoldsItWithoutAName) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   const int asker = ::open((dir / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_GE(asker, 0);
   ASSERT_EQ(::flock(asker, LOCK_SH), 0);
@@ -141,7 +141,7 @@ TEST(LockFile, WaitsForWhoHoldsItWithoutAName) {
 }
 
 TEST(LockFile, IsNotInheritedByChildren) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   SpawnSpec spec;
   spec.argv = {"/bin/sleep", "1000"};
   Result<ProcessHandle> child = Status(Code::kUnknown, "not started");

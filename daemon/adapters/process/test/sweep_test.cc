@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "msa/adapters/process/child_process.h"
+#include "msa/adapters/process/files.h"
 
 #include "loop_support.h"
 
@@ -16,7 +17,7 @@ namespace msa {
 namespace {
 
 using test::Eventually;
-using test::TemporaryDirectory;
+using test::ScratchDirectory;
 
 // Programs of a job whose socket is DIR/job.sock; each writes its pid into a file of the directory.
 class SweepTest : public ::testing::Test {
@@ -56,7 +57,7 @@ class SweepTest : public ::testing::Test {
     return end == std::string::npos || stat[end + 2] == 'Z';
   }
 
-  TemporaryDirectory dir_;
+  ScratchDirectory dir_;
   pid_t started_ = 0;
 };
 

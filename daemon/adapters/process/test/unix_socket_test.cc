@@ -11,11 +11,11 @@
 namespace msa {
 namespace {
 
-using test::TemporaryDirectory;
+using test::ScratchDirectory;
 using ::testing::HasSubstr;
 
 TEST(UnixSocket, AcceptsTheLongestPathThatTheKernelTakesAndNamesTheLimitBeyond) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   const std::string longest = dir / std::string(kMaxSocketPath - dir.path().size() - 1, 'l');
   ASSERT_EQ(longest.size(), kMaxSocketPath);
   EXPECT_TRUE(ListenUnix(longest).ok());
@@ -26,7 +26,7 @@ TEST(UnixSocket, AcceptsTheLongestPathThatTheKernelTakesAndNamesTheLimitBeyond) 
 }
 
 TEST(UnixSocket, ReplacesAStaleSocketButNotALivingOne) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   { ASSERT_TRUE(ListenUnix(dir / "s").ok()); }
   const auto second = ListenUnix(dir / "s");
   ASSERT_TRUE(second.ok());
@@ -36,7 +36,7 @@ TEST(UnixSocket, ReplacesAStaleSocketButNotALivingOne) {
 }
 
 TEST(UnixSocket, GivesTheSocketTheModeAskedFor) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   const auto listener = ListenUnix(dir / "s", 0600);
   ASSERT_TRUE(listener.ok());
   struct stat st {};
@@ -45,14 +45,14 @@ TEST(UnixSocket, GivesTheSocketTheModeAskedFor) {
 }
 
 TEST(UnixSocket, TellsThatNobodyListens) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   EXPECT_EQ(ConnectUnix(dir / "none").status().code(), Code::kUnavailable);
   { ASSERT_TRUE(ListenUnix(dir / "stale").ok()); }
   EXPECT_EQ(ConnectUnix(dir / "stale").status().code(), Code::kUnavailable);
 }
 
 TEST(UnixSocket, KnowsThePeerByTheKernel) {
-  const TemporaryDirectory dir;
+  const ScratchDirectory dir;
   const auto listener = ListenUnix(dir / "s");
   ASSERT_TRUE(listener.ok());
   const auto empty = AcceptUnix(listener->get());

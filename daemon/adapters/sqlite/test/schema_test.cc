@@ -1,8 +1,6 @@
 // Stores of earlier schema versions, kept as sqlite3's .dump of files that real daemons left.
 #include "schema.h"
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -11,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "msa/adapters/sqlite/sqlite_store.h"
+#include "msa/support/scratch_directory.h"
 
 #include "schema1_records.h"
 
@@ -23,14 +22,6 @@ using ::testing::HasSubstr;
 
 class SchemaTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/msa-schema-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
-    path_ = directory_ + "/state.db";
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   void Make(const std::string& dump) {
     std::stringstream sql;
     sql << std::ifstream(std::string(MSA_STORE_DATA) + "/" + dump).rdbuf();
@@ -58,8 +49,8 @@ class SchemaTest : public ::testing::Test {
     return state.ok() ? *std::move(state) : StoredState{};
   }
 
-  std::string directory_;
-  std::string path_;
+  support::ScratchDirectory scratch_;
+  const std::string path_ = scratch_ / "state.db";
   std::string told_;
 };
 

@@ -1,7 +1,6 @@
 #include "msa/adapters/sqlite/sqlite_store.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,20 +12,13 @@
 #include <sqlite3.h>
 
 #include "msa/base/wire.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa {
 namespace {
 
 class SqliteStoreTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/msa-store-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
-    path_ = directory_ + "/state.db";
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   std::unique_ptr<JobStore> MustOpen(const SqliteOptions& options = {}) {
     auto store = OpenSqliteStore(path_, options);
     EXPECT_TRUE(store.ok()) << store.status().ToString();
@@ -61,8 +53,8 @@ class SqliteStoreTest : public ::testing::Test {
     sqlite3_close(db);
   }
 
-  std::string directory_;
-  std::string path_;
+  support::ScratchDirectory scratch_;
+  const std::string path_ = scratch_ / "state.db";
 };
 
 TEST_F(SqliteStoreTest, RegionsAndLeasesSurviveAndTheirNumbersAreNotReused) {
@@ -288,7 +280,7 @@ TEST_F(SqliteStoreTest, SaysThatARecordIsDamaged) {
 }
 
 TEST_F(SqliteStoreTest, SaysThatTheDirectoryIsMissing) {
-  const auto store = OpenSqliteStore(directory_ + "/none/state.db");
+  const auto store = OpenSqliteStore(scratch_ / "none/state.db");
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.status().code(), Code::kNotFound) << store.status().ToString();
 }

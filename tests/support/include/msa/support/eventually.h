@@ -23,4 +23,15 @@ inline testing::AssertionResult Eventually(std::chrono::milliseconds limit, cons
   }
 }
 
+// The same for a fact that costs nothing to look at, every 2 ms, and that the failure shows as it stands in
+// the test.
+inline bool Eventually(std::chrono::milliseconds limit, const std::function<bool()>& fact) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!fact()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
 }  // namespace msa::support

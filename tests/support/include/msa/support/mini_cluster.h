@@ -11,6 +11,7 @@
 #include "msa/base/status.h"
 #include "msa/support/json.h"
 #include "msa/support/process.h"
+#include "msa/support/scratch_directory.h"
 
 namespace msa::support {
 
@@ -18,21 +19,6 @@ namespace msa::support {
 // installed ones say.
 std::string BinaryPath(const std::string& name);   // "msactl", "msa-controllerd", ...
 std::string ProgramPath(const std::string& name);  // "mpi_hello", "task", ... of tests/support/programs
-
-// A new directory below /tmp, short enough for socket paths; removed with all it holds by its destructor.
-class ScratchDirectory {
- public:
-  ScratchDirectory();
-  ~ScratchDirectory();
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::string& path() const noexcept { return path_; }
-  // Writes a file below it and returns its path.
-  std::string Write(const std::string& name, const std::string& text, mode_t mode = 0644) const;
-
- private:
-  std::string path_;
-};
 
 std::string ReadFile(const std::string& path);  // empty if it is not there
 
