@@ -1,32 +1,22 @@
 #include "nam_link.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "msa/adapters/process/files.h"
-#include "msa/adapters/process/unix_socket.h"
 #include "msa/base/nam_daemon.h"
+
+#include "loop_fixture.h"
 
 namespace msa::node {
 namespace {
 
-class NamLinkTest : public ::testing::Test {
+class NamLinkTest : public test::LoopTest {
  protected:
-  NamLinkTest() : loop_(std::move(*EventLoop::Create())) {
-    char path[] = "/tmp/msa-namlink-XXXXXX";
-    dir_ = ::mkdtemp(path);
-  }
-  ~NamLinkTest() override {
-    namd_.reset();
-    link_.reset();
-    EXPECT_TRUE(RemoveTree(dir_).ok());
-  }
   void Listen(NamLink::Options options = {}) {
     options.node = "nam0";
-    options.path = dir_ + "/nam-link.sock";
+    options.path = dir_ / "nam-link.sock";
     NamLink::Handlers handlers;
     handlers.on_frame = [this](const wire::Frame& frame) { got_.push_back(frame.type); };
     handlers.on_gone = [this](const std::string& reason) { gone_.push_back(reason); };
@@ -38,28 +28,20 @@ class NamLinkTest : public ::testing::Test {
     FrameChannel::Handlers handlers;
     handlers.on_frame = [](const wire::Frame&) {};
     handlers.on_closed = [this](const Status&) { closed_ = true; };
-    namd_ = std::move(*FrameChannel::Create(
-        *loop_, MakePlainStream(std::move(*ConnectUnix(dir_ + "/nam-link.sock"))), std::move(handlers)));
-  }
-  bool Until(const std::function<bool()>& done) {
-    const SteadyTime until = SteadyNow() + Millis(10'000);
-    while (!done() && SteadyNow() < until) EXPECT_TRUE(loop_->RunOnce(Millis(2)).ok());
-    return done();
+    namd_ = ConnectTo("nam-link.sock", std::move(handlers));
   }
 
-  std::unique_ptr<EventLoop> loop_;
-  std::string dir_;
-  std::unique_ptr<NamLink> link_;
-  std::unique_ptr<FrameChannel> namd_;
   bool closed_ = false;
   std::vector<std::uint16_t> got_;
   std::vector<std::string> gone_;
+  std::unique_ptr<NamLink> link_;
+  std::unique_ptr<FrameChannel> namd_;
 };
 
 TEST_F(NamLinkTest, IsForItsUserAlone) {
   Listen();
   struct stat info {};
-  ASSERT_EQ(::stat((dir_ + "/nam-link.sock").c_str(), &info), 0);
+  ASSERT_EQ(::stat((dir_ / "nam-link.sock").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 

@@ -1,52 +1,15 @@
 // A namd at the real msa-noded.
-#include "msa/adapters/process/event_loop.h"
-#include "msa/adapters/process/frame_channel.h"
-#include "msa/adapters/process/unix_socket.h"
 #include "msa/base/nam_daemon.h"
 
+#include "frame_peer.h"
 #include "node_paths.h"
 #include "noded_fixture.h"
 
 namespace msa::node::test {
 namespace {
 
-// One connection of a namd, read in the test's own thread.
-class Namd {
- public:
-  explicit Namd(const std::string& path) : loop_(std::move(*EventLoop::Create())) {
-    EXPECT_TRUE(Eventually(kLimit, [&] {
-      auto fd = ConnectUnix(path);
-      if (!fd.ok()) return false;
-      FrameChannel::Handlers handlers;
-      handlers.on_frame = [this](wire::Frame frame) { frames_.push_back(std::move(frame)); };
-      handlers.on_closed = [this](const Status&) { closed_ = true; };
-      channel_ =
-          std::move(*FrameChannel::Create(*loop_, MakePlainStream(std::move(*fd)), std::move(handlers)));
-      return true;
-    }));
-  }
-  ~Namd() { channel_.reset(); }
-
-  template <class M>
-  void Say(const M& message, std::uint64_t id = 0) {
-    channel_->SendMessage(message, id);
-  }
-  bool Until(const std::function<bool()>& done) {
-    const SteadyTime until = SteadyNow() + kLimit;
-    while (!done() && SteadyNow() < until) EXPECT_TRUE(loop_->RunOnce(Millis(2)).ok());
-    return done();
-  }
-  bool UntilClosed() {
-    return Until([this] { return closed_; });
-  }
-  const std::vector<wire::Frame>& frames() const { return frames_; }
-
- private:
-  std::unique_ptr<EventLoop> loop_;
-  std::unique_ptr<FrameChannel> channel_;
-  std::vector<wire::Frame> frames_;
-  bool closed_ = false;
-};
+// One connection of a namd.
+using Namd = FramePeer;
 
 class NodedNamdTest : public NodedTest {
  protected:

@@ -1,11 +1,9 @@
 // Slurm's plugin at the real msa-noded.
 #include <algorithm>
 
-#include "msa/adapters/process/event_loop.h"
-#include "msa/adapters/process/frame_channel.h"
-#include "msa/adapters/process/unix_socket.h"
 #include "msa/base/slurm_messages.h"
 
+#include "frame_peer.h"
 #include "noded_fixture.h"
 
 namespace msa::node::test {
@@ -14,25 +12,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A slurmstepd, read in the test's own thread.
-class Stepd {
+// A slurmstepd.
+class Stepd : public FramePeer {
  public:
-  explicit Stepd(const std::string& path) : loop_(std::move(*EventLoop::Create())) {
-    EXPECT_TRUE(Eventually(kLimit, [&] {
-      auto fd = ConnectUnix(path);
-      if (!fd.ok()) return false;
-      FrameChannel::Handlers handlers;
-      handlers.on_frame = [this](wire::Frame frame) { frames_.push_back(std::move(frame)); };
-      handlers.on_closed = [this](const Status&) { closed_ = true; };
-      channel_ =
-          std::move(*FrameChannel::Create(*loop_, MakePlainStream(std::move(*fd)), std::move(handlers)));
-      return true;
-    }));
-  }
-  template <class M>
-  void Say(const M& message) {
-    channel_->SendMessage(message);
-  }
+  using FramePeer::FramePeer;
   void Begin(std::uint64_t job) {
     wire::SlurmStepBegin begin;
     begin.job = JobId(job);
@@ -43,19 +26,12 @@ class Stepd {
   // The next message, of this type.
   template <class M>
   std::optional<M> Hear() {
-    const SteadyTime until = SteadyNow() + kLimit;
-    while (frames_.empty() && !closed_ && SteadyNow() < until) EXPECT_TRUE(loop_->RunOnce(Millis(2)).ok());
+    (void)Until([this] { return !frames_.empty() || closed_; });
     if (frames_.empty() || frames_.front().type != M::kType) return std::nullopt;
     auto message = wire::Decode<M>(frames_.front().payload);
     frames_.erase(frames_.begin());
     return message.ok() ? std::optional<M>(std::move(*message)) : std::nullopt;
   }
-
- private:
-  std::unique_ptr<EventLoop> loop_;
-  std::unique_ptr<FrameChannel> channel_;
-  std::vector<wire::Frame> frames_;
-  bool closed_ = false;
 };
 
 class NodedSlurmTest : public NodedTest {

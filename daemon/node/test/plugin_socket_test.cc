@@ -1,20 +1,18 @@
 #include "plugin_socket.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "msa/adapters/process/files.h"
-#include "msa/adapters/process/unix_socket.h"
+#include "loop_fixture.h"
 
 namespace msa::node {
 namespace {
 
 using ::testing::HasSubstr;
 
-class PluginSocketTest : public ::testing::Test {
+class PluginSocketTest : public test::LoopTest {
  protected:
   // What one slurmstepd hears.
   struct Stepd {
@@ -22,18 +20,9 @@ class PluginSocketTest : public ::testing::Test {
     std::vector<wire::SlurmStepVerdict> verdicts;
     bool closed = false;
   };
-  PluginSocketTest() : loop_(std::move(*EventLoop::Create())) {
-    char path[] = "/tmp/msa-plugin-XXXXXX";
-    dir_ = ::mkdtemp(path);
-  }
-  ~PluginSocketTest() override {
-    stepds_.clear();
-    socket_.reset();
-    EXPECT_TRUE(RemoveTree(dir_).ok());
-  }
   void Listen(PluginSocket::Options options = {}) {
     options.node = "cn0";
-    options.path = dir_ + "/plugin.sock";
+    options.path = dir_ / "plugin.sock";
     PluginSocket::Handlers handlers;
     handlers.on_begin = [this](const wire::SlurmStepBegin& begin) { begun_.push_back(begin); };
     handlers.on_task_begin = [this](const wire::SlurmTaskBegin& begin) { task_begins_.push_back(begin); };
@@ -50,8 +39,7 @@ class PluginSocketTest : public ::testing::Test {
       stepd.verdicts.push_back(*wire::Decode<wire::SlurmStepVerdict>(frame.payload));
     };
     handlers.on_closed = [&stepd](const Status&) { stepd.closed = true; };
-    stepd.channel = std::move(*FrameChannel::Create(
-        *loop_, MakePlainStream(std::move(*ConnectUnix(dir_ + "/plugin.sock"))), std::move(handlers)));
+    stepd.channel = ConnectTo("plugin.sock", std::move(handlers));
     return stepd;
   }
   static wire::SlurmStepBegin Step(std::uint64_t job, std::uint32_t step) {
@@ -70,21 +58,14 @@ class PluginSocketTest : public ::testing::Test {
     verdict.accepted = accepted;
     return verdict;
   }
-  bool Until(const std::function<bool()>& done) {
-    const SteadyTime until = SteadyNow() + Millis(10'000);
-    while (!done() && SteadyNow() < until) EXPECT_TRUE(loop_->RunOnce(Millis(2)).ok());
-    return done();
-  }
 
-  std::unique_ptr<EventLoop> loop_;
-  std::string dir_;
-  std::unique_ptr<PluginSocket> socket_;
-  std::vector<std::unique_ptr<Stepd>> stepds_;
   std::vector<wire::SlurmStepBegin> begun_;
   std::vector<wire::SlurmTaskBegin> task_begins_;
   std::vector<wire::SlurmTaskEnd> task_ends_;
   std::vector<wire::SlurmStepEnd> step_ends_;
   std::vector<wire::SlurmJobEnd> job_ends_;
+  std::unique_ptr<PluginSocket> socket_;
+  std::vector<std::unique_ptr<Stepd>> stepds_;
 };
 
 TEST_F(PluginSocketTest, AStepIsPassedOnAndEachOfItsComponentsHearsTheVerdictOnce) {
@@ -179,7 +160,7 @@ TEST_F(PluginSocketTest, APluginOfAnotherReleaseIsToldSo) {
 TEST_F(PluginSocketTest, EverybodyMayConnectForTheKernelSaysWhoItIs) {
   Listen();
   struct stat info {};
-  ASSERT_EQ(::stat((dir_ + "/plugin.sock").c_str(), &info), 0);
+  ASSERT_EQ(::stat((dir_ / "plugin.sock").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0666u);
 }
 

@@ -1,17 +1,13 @@
 #include "slurm_steps.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "msa/adapters/process/files.h"
-#include "msa/adapters/process/frame_channel.h"
-#include "msa/adapters/process/unix_socket.h"
-#include "msa/base/clock.h"
+#include "loop_fixture.h"
 
 namespace msa::node {
 namespace {
@@ -20,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A real socket below; the controller and the job daemons are this test's.
-class SlurmStepsTest : public ::testing::Test {
+class SlurmStepsTest : public test::LoopTest {
  protected:
   // One slurmstepd.
   struct Stepd {
@@ -28,12 +24,10 @@ class SlurmStepsTest : public ::testing::Test {
     std::vector<wire::SlurmStepVerdict> verdicts;
     std::vector<wire::SlurmStepAbort> aborts;
   };
-  SlurmStepsTest() : loop_(std::move(*EventLoop::Create())) {
-    char path[] = "/tmp/msa-steps-XXXXXX";
-    dir_ = ::mkdtemp(path);
+  SlurmStepsTest() {
     PluginSocket::Options options;
     options.node = "cn0";
-    options.path = dir_ + "/plugin.sock";
+    options.path = dir_ / "plugin.sock";
     SlurmSteps::Outlets outlets;
     outlets.to_controller = [this](wire::Frame frame) {
       if (connected_) told_.push_back(std::move(frame));
@@ -51,11 +45,6 @@ class SlurmStepsTest : public ::testing::Test {
     steps_ = std::make_unique<SlurmSteps>(*loop_, options, std::move(outlets));
     EXPECT_TRUE(steps_->Listen().ok());
   }
-  ~SlurmStepsTest() override {
-    stepds_.clear();
-    steps_.reset();
-    EXPECT_TRUE(RemoveTree(dir_).ok());
-  }
   Stepd& Connect() {
     Stepd& stepd = *stepds_.emplace_back(std::make_unique<Stepd>());
     FrameChannel::Handlers handlers;
@@ -66,8 +55,7 @@ class SlurmStepsTest : public ::testing::Test {
         stepd.aborts.push_back(*wire::Decode<wire::SlurmStepAbort>(frame.payload));
     };
     handlers.on_closed = [](const Status&) {};
-    stepd.channel = std::move(*FrameChannel::Create(
-        *loop_, MakePlainStream(std::move(*ConnectUnix(dir_ + "/plugin.sock"))), std::move(handlers)));
+    stepd.channel = ConnectTo("plugin.sock", std::move(handlers));
     return stepd;
   }
   Stepd& BeginStep(std::uint32_t step, std::uint64_t component = 7) {
@@ -126,22 +114,15 @@ class SlurmStepsTest : public ::testing::Test {
   void Turn() {
     for (int round = 0; round < 20; ++round) EXPECT_TRUE(loop_->RunOnce(Millis(2)).ok());
   }
-  bool Until(const std::function<bool()>& done) {
-    const SteadyTime until = SteadyNow() + Millis(10'000);
-    while (!done() && SteadyNow() < until) EXPECT_TRUE(loop_->RunOnce(Millis(2)).ok());
-    return done();
-  }
 
   static constexpr JobKey kJob{JobId(7), Incarnation(2)};
-  std::unique_ptr<EventLoop> loop_;
-  std::string dir_;
-  std::unique_ptr<SlurmSteps> steps_;
-  std::vector<std::unique_ptr<Stepd>> stepds_;
   std::vector<wire::Frame> told_;  // to the controller
   std::vector<std::uint16_t> to_jobd_;
   std::vector<std::pair<JobId, UserIdentity>> expected_;
   bool connected_ = true;
   bool up_ = false;  // the job daemon
+  std::unique_ptr<SlurmSteps> steps_;
+  std::vector<std::unique_ptr<Stepd>> stepds_;
 };
 
 TEST_F(SlurmStepsTest, AnAcceptedStepBeginsWhenItsJobDaemonIsUp) {

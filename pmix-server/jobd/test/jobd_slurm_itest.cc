@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "jobd_harness.h"
-#include "slurm_step.h"
+#include "slurm_job_fixture.h"
 
 namespace msa::jobd {
 namespace {
@@ -15,30 +14,13 @@ using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class JobdSlurm : public ::testing::Test {
+class JobdSlurm : public SlurmJobTest {
  protected:
-  void SetUp() override {
-    RunSpec spec;
-    spec.mode = wire::JobMode::kAlloc;
-    spec.slurms = true;
-    spec.interactive = false;
-    spec.attach = false;
-    job.WarmUp();
-    job.Launch(spec);
-    ASSERT_TRUE(job.Until([&] { return job.started; }));
-  }
-  // As Slurm's epilog brings about.
-  void TearDown() override {
-    job.ToHead(wire::CancelJob{wire::JobState::kCompleted, 0, "Slurm has ended it"});
-    EXPECT_TRUE(job.UntilOver());
-  }
-  SlurmStepSpec Mpi(std::uint32_t step, std::vector<std::string> rank_node, std::vector<std::string> args,
-                    const char* program = MSA_TEST_MPI_JOB) {
-    SlurmStepSpec spec;
+  void SetUp() override { Begin(); }
+  static SlurmStepSpec Mpi(std::uint32_t step, std::vector<std::string> rank_node,
+                           std::vector<std::string> args, const char* program = MSA_TEST_MPI_JOB) {
+    SlurmStepSpec spec = SlurmJobTest::Mpi(std::move(rank_node), std::move(args), program);
     spec.step = step;
-    spec.rank_node = std::move(rank_node);
-    spec.argv = {program};
-    spec.argv.insert(spec.argv.end(), args.begin(), args.end());
     return spec;
   }
   std::vector<wire::NamespaceReport> Ended() const {
@@ -47,8 +29,6 @@ class JobdSlurm : public ::testing::Test {
       if (report.ended) out.push_back(report);
     return out;
   }
-
-  JobdHarness job{{{"cn0"}, {"bn0", "booster", 1}}};
 };
 
 TEST_F(JobdSlurm, TheTasksOfAStepAreOneWorldWhereverSlurmPutThem) {

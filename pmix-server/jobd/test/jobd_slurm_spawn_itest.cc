@@ -4,39 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "jobd_harness.h"
-#include "slurm_step.h"
+#include "slurm_job_fixture.h"
 
 namespace msa::jobd {
 namespace {
 
 using ::testing::HasSubstr;
 
-class JobdSlurmSpawn : public ::testing::Test {
+class JobdSlurmSpawn : public SlurmJobTest {
  protected:
-  void Begin() {
-    RunSpec spec;
-    spec.mode = wire::JobMode::kAlloc;
-    spec.slurms = true;
-    spec.interactive = false;
-    spec.attach = false;
-    job.WarmUp();
-    job.Launch(spec);
-    ASSERT_TRUE(job.Until([&] { return job.started; }));
-  }
   void TearDown() override {
     ::unsetenv("MSA_TEST_SRUN_FAILS");
-    job.ToHead(wire::CancelJob{wire::JobState::kCompleted, 0, "Slurm has ended it"});
-    EXPECT_TRUE(job.UntilOver());
+    SlurmJobTest::TearDown();
   }
-  SlurmStepSpec Mpi(std::vector<std::string> rank_node, std::vector<std::string> args) {
-    SlurmStepSpec spec;
-    spec.rank_node = std::move(rank_node);
-    spec.argv = {MSA_TEST_MPI_JOB};
-    spec.argv.insert(spec.argv.end(), args.begin(), args.end());
-    return spec;
-  }
-  JobdHarness job{{{"cn0"}, {"bn0", "booster", 1}}};
 };
 
 TEST_F(JobdSlurmSpawn, ChildrenComeBySrunOntoTheFreeSlotsOfTheJob) {
