@@ -5,7 +5,7 @@ build_packages=(
   cmake ninja-build g++ gcc pkg-config
   libgrpc++-dev libgrpc-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev libc-ares-dev libre2-dev
   libssl-dev zlib1g-dev libsystemd-dev
-  libpmix-dev libhwloc-dev libsqlite3-dev libfabric-dev libxxhash-dev libmunge-dev
+  libpmix-dev libhwloc-dev libsqlite3-dev libfabric-dev libxxhash-dev libmunge-dev libslurm-dev
   libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libexpected-dev
   scdoc
   libopenmpi-dev
@@ -19,7 +19,7 @@ test_packages=(
   libgtest-dev libgmock-dev librapidcheck-dev
   mpich libmpich-dev gfortran python3 python3-mpi4py hpcc lammps bash fish zsh
   util-linux mount passwd procps lua5.3
-  munge slurm-wlm libslurm-dev slurmdbd mariadb-server iproute2 iputils-ping sudo
+  munge slurm-wlm slurmdbd mariadb-server iproute2 iputils-ping sudo
 )
 # To measure, by hand: tests/bench/relay.
 bench_packages=(iperf3)
