@@ -13,6 +13,7 @@
 #include <spdlog/spdlog.h>
 
 #include "msa/adapters/config/topology_file.h"
+#include "msa/adapters/enrol/member_dialer.h"
 #include "msa/adapters/hwloc/machine.h"
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/files.h"
@@ -52,7 +53,10 @@ Result<UniqueFd> BlockSignals() {
 }
 
 Status PrepareDirectories(const Options& options, const NodePaths& paths) {
-  MSA_RETURN_IF_ERROR(TakeDirectory(options.dir));
+  // Where root's controller is on another host, all users' tasks reach the sockets of their job daemons
+  // below.
+  const bool shared = ::geteuid() == 0 && options.controller.starts_with(kTlsPrefix);
+  MSA_RETURN_IF_ERROR(TakeDirectory(options.dir, shared ? 0755 : 0700));
   // As root, job daemons of users reach their own directory and socket below, and programs the socket of the
   // NAM daemon by the names of nodes; what else is in there is not theirs to list.
   const mode_t mode = ::geteuid() == 0 ? 0711 : 0700;

@@ -365,5 +365,29 @@ TEST_F(NodedTest, RefusesStrangersAtTheJobDaemonsSocket) {
   SignalProcess(*stranger, SIGKILL);
 }
 
+TEST_F(NodedTest, OfRootOpensADirectoryThatItMakesToUsersWhereTheControllerIsOnAnotherHost) {
+  const std::string base = dir_ + "/base";
+  SpawnSpec spec;
+  spec.argv = {MSA_TEST_NODED,          "--name", "cn0",         "--dir",        base,       "--topology",
+               dir_ + "/topology.toml", "--jobd", MSA_TEST_JOBD, "--trampoline", "/bin/true"};
+  // Addresses of documents, which no host has: what it makes first is all that is looked at.
+  for (const char* word : {"--controller", "tls:192.0.2.1:7701", "--host", "192.0.2.2"})
+    spec.argv.emplace_back(word);
+  spec.env = CurrentEnvironment();
+  auto started = Spawn(spec);
+  ASSERT_TRUE(started.ok()) << started.status().message();
+  noded_ = std::move(*started);
+  ASSERT_TRUE(Eventually(kLimit, [&] { return Exists(base + "/log"); }));
+  const auto mode_of = [](const std::string& path) {
+    struct stat st {};
+    EXPECT_EQ(::stat(path.c_str(), &st), 0) << path;
+    return st.st_mode & 07777;
+  };
+  const bool root = ::geteuid() == 0;
+  EXPECT_EQ(mode_of(base), root ? 0755U : 0700U);
+  EXPECT_EQ(mode_of(base + "/n/cn0"), root ? 0711U : 0700U) << "others may not list it";
+  EXPECT_EQ(mode_of(base + "/log"), 0700U);
+}
+
 }  // namespace
 }  // namespace msa::node::test

@@ -78,9 +78,9 @@ Status MakeDirectory(const std::string& path, mode_t mode, std::optional<UserIde
   return Status::Ok();
 }
 
-Status TakeDirectory(const std::string& path) {
+Status TakeDirectory(const std::string& path, mode_t fresh) {
   struct stat st {};
-  if (::lstat(path.c_str(), &st) != 0) return MakeDirectory(path);
+  if (::lstat(path.c_str(), &st) != 0) return MakeDirectory(path, fresh);
   MSA_RETURN_IF_ERROR(CheckOwnDirectory(path, ::geteuid()));
   // Users of root's daemons reach their sockets in it.
   const mode_t wrong = ::geteuid() == 0 ? 022 : 077;

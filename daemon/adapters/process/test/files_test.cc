@@ -49,8 +49,10 @@ TEST(Files, TakesADirectoryOfOnesOwnAsItIsAndChangesNoOther) {
   };
   ASSERT_TRUE(TakeDirectory(dir / "new").ok());
   EXPECT_EQ(mode_of("new"), 0700U);
+  ASSERT_TRUE(TakeDirectory(dir / "shared", 0755).ok());
+  EXPECT_EQ(mode_of("shared"), 0755U);
   ASSERT_EQ(::chmod((dir / "new").c_str(), 0500), 0);
-  EXPECT_TRUE(TakeDirectory(dir / "new").ok());
+  EXPECT_TRUE(TakeDirectory(dir / "new", 0755).ok());
   EXPECT_EQ(mode_of("new"), 0500U) << "it was changed";
   // A user's must be closed to others; root's must only not be writable by them.
   const mode_t wrong = ::geteuid() == 0 ? 0775 : 0755;

@@ -18,10 +18,10 @@ namespace msa {
 Status MakeDirectory(const std::string& path, mode_t mode = 0700,
                      std::optional<UserIdentity> owner = std::nullopt);
 
-// A directory for a daemon's state: made with mode 0700, or one of this user that is there, which is left as
-// it is. kAlreadyExists: something there is not a directory; kPermissionDenied: another user's;
+// A directory for a daemon's state: made with mode `fresh`, or one of this user that is there, which is left
+// as it is. kAlreadyExists: something there is not a directory; kPermissionDenied: another user's;
 // kInvalidArgument: its mode lets others write in it or, unless this is root, reach it.
-Status TakeDirectory(const std::string& path);
+Status TakeDirectory(const std::string& path, mode_t fresh = 0700);
 
 // Removes a file or a directory with all it holds; symbolic links are removed, not followed. Nothing there:
 // ok.
