@@ -217,6 +217,7 @@ bool Companion::Away(const Reply& reply, Moment now) {
     return false;
   }
   away_text_ = reply.status().message();
+  parent_aged_ = true;
   if (!away_told_ && answered_ == Answered::kNo && !leaving_)
     Send(wire::CompanionPending{.reason = "", .message = "slurmctld does not answer: " + away_text_});
   away_told_ = true;
@@ -230,6 +231,7 @@ void Companion::OnParent(Reply reply, Moment now) {
   if (leaving_) return;
   if (!reply.ok()) return Refuse(reply.status().code(), reply.status().message());
   parent_ = std::get<ParentFacts>(std::move(*reply));
+  parent_aged_ = false;
   if (!parent_->running)
     return Refuse(Code::kFailedPrecondition,
                   fmt::format("job {} is {}: it can have no further nodes", ask_.parent, parent_->state));
@@ -238,6 +240,8 @@ void Companion::OnParent(Reply reply, Moment now) {
         Code::kFailedPrecondition,
         fmt::format("job {} is at the end of its time limit: it can have no further nodes", ask_.parent));
   if (ask_.partition.empty()) ask_.partition = parent_->partition;
+  // Asked again, since that has started.
+  if (job_.value != 0) OnRunning(last_, now);
 }
 
 void Companion::OnPartition(Reply reply, Moment now) {
@@ -300,6 +304,7 @@ void Companion::OnLooked(Reply reply, Moment now) {
 
 void Companion::OnPending(const JobFacts& facts, Moment now) {
   last_ = facts;
+  parent_aged_ = true;
   const std::string reason = facts.preparing ? "Prolog" : facts.reason;
   const std::string text = PendingText(reason, facts.detail);
   if (reason != told_reason_ || facts.job != told_job_)
@@ -339,6 +344,8 @@ void Companion::OnRunning(JobFacts facts, Moment now) {
   slots_ = fit->slots;
   if (MayShrink(ask_) && fit->keep.size() < facts.nodes.size() && !std::exchange(trimmed_, true))
     return Begin(Keep{job_, fit->keep});
+  // Its limit may have been changed meanwhile.
+  if (parent_aged_) return Begin(AskParent{ask_.parent});
   const bool too_long = parent_->end != 0 && (facts.end == 0 || facts.end > parent_->end + kEndSlackS);
   if (too_long && !std::exchange(end_set_, true)) return Begin(SetEnd{job_, parent_->end});
   Grant(facts, now);

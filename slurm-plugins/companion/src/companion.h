@@ -100,6 +100,7 @@ class Companion {
   bool closed_ = false;
 
   std::optional<ParentFacts> parent_;
+  bool parent_aged_ = false;  // known from before a wait
   std::optional<PartitionFacts> partition_;
   // slurmctld may have a job of ours whose id we do not know: looked for so many times. Twice after a lost
   // answer, since it may do later what it was asked before.

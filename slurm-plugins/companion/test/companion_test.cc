@@ -68,6 +68,48 @@ TEST_F(CompanionMachine, ThatWaitedGetsTheParentsEnd) {
   EXPECT_EQ(Sent<CompanionGranted>().end, kUnix + 100);
 }
 
+TEST_F(CompanionMachine, ThatWaitedGetsTheEndThatItsParentHasByThen) {
+  Begin(AskFor(1));
+  Submitted(20, kUnix + 6000);
+  Called<Look>();
+  ReplyWith(Pending(20, "Resources"));
+  Sent<CompanionPending>();
+  Called<Look>();
+  ReplyWith(Running(20, {Node("bn0", 1)}));  // until 600
+  EXPECT_EQ(Called<AskParent>().job, JobId(7));
+  Away();
+  EXPECT_THAT(Sent<CompanionPending>().message, HasSubstr("slurmctld does not answer"));
+  Called<Look>();
+  ReplyWith(Running(20, {Node("bn0", 1)}));
+  Called<AskParent>();
+  ReplyWith(Parent(kUnix + 100));
+  EXPECT_EQ(Called<SetEnd>().end, kUnix + 100);
+  ReplyWith({});
+  Called<Look>();
+  auto facts = Running(20, {Node("bn0", 1)});
+  facts.end = kUnix + 100;
+  ReplyWith(facts);
+  EXPECT_EQ(Sent<CompanionGranted>().end, kUnix + 100);
+}
+
+TEST_F(CompanionMachine, WhoseParentEndedWhileItWaitedIsCancelled) {
+  Begin(AskFor(1));
+  Submitted(20);
+  Called<Look>();
+  ReplyWith(Pending(20, "Resources"));
+  Sent<CompanionPending>();
+  Called<Look>();
+  ReplyWith(Running(20, {Node("bn0", 1)}));
+  Called<AskParent>();
+  auto parent = Parent();
+  parent.running = false;
+  parent.state = "COMPLETING";
+  ReplyWith(parent);
+  Cancelled(20);
+  EXPECT_THAT(Sent<CompanionRefused>().message, HasSubstr("job 7 is COMPLETING"));
+  EXPECT_TRUE(finished_);
+}
+
 TEST_F(CompanionMachine, TellsWhatItWaitsForOnceAReason) {
   Begin(AskFor(1));
   Submitted(20);
@@ -107,6 +149,8 @@ TEST_F(CompanionMachine, WithoutAWaitRefusesWhatIsBusyUnlessNodesAreAboutToBeFre
   EXPECT_FALSE(call_);
   Called<Look>();
   ReplyWith(Running(20, {Node("bn0", 8)}));
+  Called<AskParent>();
+  ReplyWith(Parent());
   Sent<CompanionPending>();
   EXPECT_EQ(Sent<CompanionGranted>().slots, 4U);
 }
@@ -199,6 +243,8 @@ TEST_F(CompanionMachine, AsksForTheSetWhenTheLargestDidNotCome) {
   ReplyWith(JobFacts{.job = JobId(21)});
   Called<Look>();
   ReplyWith(Running(21, {Node("bn0", 2)}));
+  Called<AskParent>();
+  ReplyWith(Parent());
   Sent<CompanionPending>();
   EXPECT_EQ(Sent<CompanionGranted>().slots, 2U);
 }
@@ -311,6 +357,8 @@ TEST_F(CompanionMachine, GoesOnWaitingWhileSlurmctldIsAway) {
   Away();
   Called<Look>();
   ReplyWith(Running(20, {Node("bn0", 1)}));
+  Called<AskParent>();
+  ReplyWith(Parent());
   EXPECT_THAT(Sent<CompanionPending>().message, HasSubstr("slurmctld does not answer: nobody listens"));
   EXPECT_THAT(Sent<CompanionPending>().message, HasSubstr("slurmctld does not answer")) << "once each time";
   Sent<CompanionGranted>();
@@ -518,6 +566,8 @@ TEST_F(CompanionMachine, NodesThatAreStillPreparedAreNotGranted) {
   EXPECT_EQ(Sent<CompanionPending>().reason, "Prolog");
   Called<Look>();
   ReplyWith(Running(20, {Node("bn0", 1)}));
+  Called<AskParent>();
+  ReplyWith(Parent());
   Sent<CompanionGranted>();
 }
 
