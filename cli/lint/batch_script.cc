@@ -84,6 +84,33 @@ struct Token {
   bool is_operator = false;
 };
 
+bool IsOperator(char c) { return std::string_view(";&|()<>").find(c) != std::string_view::npos; }
+
+// $'...', in which a backslash takes away what the next character means.
+bool OpensDollarQuote(std::string_view line, std::size_t at) {
+  return line[at] == '\'' && at > 0 && line[at - 1] == '$';
+}
+
+// The quote that is open behind a line, '$' for $'...', 0 for none; `open`: the one before it.
+char OpenQuote(std::string_view line, char open) {
+  bool in_word = open != 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '\\' && open != '\'') {
+      in_word = true;
+      ++i;
+    } else if (open != 0) {
+      if (c == (open == '$' ? '\'' : open)) open = 0;
+    } else if (c == '#' && !in_word) {
+      return 0;
+    } else {
+      if (c == '\'' || c == '"') open = OpensDollarQuote(line, i) ? '$' : c;
+      in_word = !IsBlank(c) && !IsOperator(c);
+    }
+  }
+  return open;
+}
+
 // Of a line; '#' begins a comment. Quotes hold words together, what is expanded stays as it is written.
 class Tokens {
  public:
@@ -97,7 +124,7 @@ class Tokens {
         ++at_;
       } else if (c == '#' && !in_word_) {
         break;
-      } else if (std::string_view(";&|()<>").find(c) != std::string_view::npos) {
+      } else if (IsOperator(c)) {
         Operator(c);
       } else {
         Character(c);
@@ -132,7 +159,7 @@ class Tokens {
     if (c == '&' && at_ < line_.size() && line_[at_] == '>') {
       text = ">";
       ++at_;
-    } else if (at_ < line_.size() && (c == '&' || c == '|' || c == ';') && line_[at_] == c) {
+    } else if (at_ < line_.size() && (c == '&' || c == '|' || c == ';' || c == '(') && line_[at_] == c) {
       text += line_[at_++];
     }
     tokens_.push_back({std::move(text), true});
@@ -143,13 +170,19 @@ class Tokens {
       word_ += line_[at_ + 1];
       at_ += 2;
     } else if (c == '\'' || c == '"') {
-      const std::size_t end = line_.find(c, at_ + 1);
-      word_ += line_.substr(at_ + 1, end == std::string_view::npos ? end : end - at_ - 1);
-      at_ = end == std::string_view::npos ? line_.size() : end + 1;
+      Quoted(c);
     } else {
       word_ += c;
       ++at_;
     }
+  }
+  void Quoted(char quote) {
+    const bool escapes = quote == '"' || OpensDollarQuote(line_, at_);
+    for (++at_; at_ < line_.size() && line_[at_] != quote; ++at_) {
+      if (escapes && line_[at_] == '\\' && at_ + 1 < line_.size()) ++at_;
+      word_ += line_[at_];
+    }
+    if (at_ < line_.size()) ++at_;
   }
 
   const std::string_view line_;
@@ -203,10 +236,19 @@ void AddCommands(std::size_t line, std::string_view text, std::vector<LintComman
 // The word that ends a here-document which begins in this line; "" if none does.
 std::string HereWord(std::string_view line) {
   const std::vector<Token> tokens = Tokens(line).Read();
-  for (std::size_t i = 0; i + 1 < tokens.size(); ++i)
-    if (tokens[i].is_operator && (tokens[i].text == "<<" || tokens[i].text == "<<-") &&
-        !tokens[i + 1].is_operator)
+  std::size_t arithmetic = 0;  // parentheses that are open from "((" on, where "<<" shifts
+  for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
+    if (!tokens[i].is_operator) continue;
+    const std::string& text = tokens[i].text;
+    if (text == "((") {
+      arithmetic += 2;
+    } else if (arithmetic > 0) {
+      if (text == "(") ++arithmetic;
+      if (text == ")") --arithmetic;
+    } else if ((text == "<<" || text == "<<-") && !tokens[i + 1].is_operator) {
       return tokens[i + 1].text;
+    }
+  }
   return "";
 }
 
@@ -233,12 +275,12 @@ class Reader {
     }
     if (line.ends_with('\r') && !std::exchange(dos_, true)) Fault(number, LintFault::Kind::kDosLines, line);
     const std::string_view trimmed = Trim(line);
-    if (!pending_.empty()) return Continue(line);
+    if (!pending_.empty()) return Continue(number, line);
     if (trimmed.starts_with('#')) return Comment(number, line, trimmed);
     if (trimmed.empty()) return;
     head_ = false;
     first_ = number;
-    Continue(line);
+    Continue(number, line);
   }
 
   LintScript Finish() && {
@@ -280,22 +322,23 @@ class Reader {
       out_.components.back().options.push_back(std::move(option));
   }
 
-  // A command may go on behind a backslash.
-  void Continue(std::string_view line) {
+  // A command may go on behind a backslash, or in a quote that the line leaves open.
+  void Continue(std::size_t number, std::string_view line) {
     std::string_view text = line;
     if (text.ends_with('\r')) text.remove_suffix(1);
-    const bool more = text.ends_with('\\');
+    quote_ = OpenQuote(text, quote_);
+    const bool more = quote_ == 0 && text.ends_with('\\');
     if (more) text.remove_suffix(1);
+    out_.body.push_back({number, std::string(text)});
     pending_ += text;
-    pending_ += ' ';
-    if (!more) EndCommand();
+    pending_ += quote_ != 0 ? '\n' : ' ';
+    if (!more && quote_ == 0) EndCommand();
   }
 
   void EndCommand() {
     const std::string text = std::exchange(pending_, {});
     here_ = HereWord(text);
     AddCommands(first_, text, &out_.commands);
-    out_.body.push_back({first_, text});
   }
 
   LintScript out_;
@@ -303,6 +346,7 @@ class Reader {
   bool dos_ = false;
   std::size_t first_ = 0;
   std::string pending_;
+  char quote_ = 0;  // open behind pending_, as OpenQuote tells it
   std::string here_;
 };
 

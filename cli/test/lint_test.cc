@@ -185,6 +185,28 @@ TEST(Lint, AStepInTheBackgroundThatNobodyAwaits) {
   EXPECT_THAT(Traps(Plain("", "srun ./a >&2\nsrun ./b &> log")), IsEmpty());
 }
 
+TEST(Lint, ABackgroundStepBehindAQuoteOfSeveralLines) {
+  EXPECT_THAT(Traps(Plain("", "srun bash -c '\n  ./server\n' &\nsrun ./client")), ElementsAre("3:no-wait"));
+  EXPECT_THAT(Traps(Plain("", "srun bash -c \"\n  echo \\\"a\\\"\n  # it's\n\" &\nsrun ./client")),
+              ElementsAre("3:no-wait"));
+  EXPECT_THAT(Traps(Plain("", "srun bash -c $'\n  echo it\\'s\n' &\nsrun ./client")),
+              ElementsAre("3:no-wait"));
+  EXPECT_THAT(Traps(Plain("", "srun awk '\n  { print }\n' file &\nwait")), IsEmpty());
+  // What stands behind it is read.
+  EXPECT_THAT(Traps(Plain("", "awk '\n  # mpirun a\n' file # it's\nmpirun ./a\necho \"a\nb\"\nmpirun ./b")),
+              ElementsAre("6:mpirun", "9:mpirun"));
+  EXPECT_THAT(Traps(Het("", "-N1", "bash -c \"\n  echo $SLURM_NNODES\n\"")),
+              ElementsAre("6:first-component-variable"));
+}
+
+TEST(Lint, AShiftBeginsNoHereDocument) {
+  EXPECT_THAT(Traps(Plain("", "N=$((1<<k))\nmpirun ./a")), ElementsAre("4:mpirun"));
+  EXPECT_THAT(Traps(Plain("", "((x = (1 << k) << j))\nmpirun ./a")), ElementsAre("4:mpirun"));
+  EXPECT_THAT(Traps(Plain("", "echo $((1<<k)); cat <<EOF\nmpirun ./a\nEOF\nmpirun ./b")),
+              ElementsAre("6:mpirun"));
+  EXPECT_THAT(Traps(Plain("", "(cat <<EOF)\nmpirun ./a\nEOF\nmpirun ./b")), ElementsAre("6:mpirun"));
+}
+
 TEST(Lint, VariablesOfTheFirstComponent) {
   EXPECT_THAT(Traps(Het("", "-N1", "echo $SLURM_JOB_NODELIST")), ElementsAre("5:first-component-variable"));
   EXPECT_THAT(Traps(Het("", "-N1", "echo ${SLURM_NNODES}")), ElementsAre("5:first-component-variable"));
