@@ -1,13 +1,9 @@
-#include <fcntl.h>
 #include <unistd.h>
-
-#include <array>
-#include <cerrno>
 
 #include "msa/adapters/process/child_process.h"
 #include "msa/base/clock.h"
-#include "msa/base/unique_fd.h"
 
+#include "batch/script_file.h"
 #include "batch/submit_options.h"
 #include "client/system_client.h"
 #include "commands/command.h"
@@ -27,32 +23,16 @@ struct Script {
   std::string text;
 };
 
-// To the end, or one byte beyond what a script may have.
-Result<std::string> ReadAll(int fd, std::string_view what) {
-  std::string out;
-  std::array<char, 64 * 1024> buffer;
-  while (out.size() <= kMaxScriptBytes) {
-    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, fmt::format("read {}", what));
-    if (n == 0) break;
-    out.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-  return out;
-}
-
 Result<Script> ReadScript(const SubmitCall& call) {
   if (!call.wrap.empty()) return Script{"wrap", WrapScript(call.wrap)};
   if (call.script.empty() || call.script == "-") {
     if (call.script.empty() && ::isatty(STDIN_FILENO) == 1)
       return Status(Code::kInvalidArgument,
                     "msactl submit needs a script; name its file, or '-' to type it here");
-    MSA_ASSIGN_OR_RETURN(std::string text, ReadAll(STDIN_FILENO, "the script from standard input"));
+    MSA_ASSIGN_OR_RETURN(std::string text, ReadScriptFile("-"));
     return Script{"stdin", std::move(text)};
   }
-  const UniqueFd fd(::open(call.script.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return ErrnoError(errno, fmt::format("open the script '{}'", call.script));
-  MSA_ASSIGN_OR_RETURN(std::string text, ReadAll(fd.get(), fmt::format("the script '{}'", call.script)));
+  MSA_ASSIGN_OR_RETURN(std::string text, ReadScriptFile(call.script));
   return Script{call.script, std::move(text)};
 }
 

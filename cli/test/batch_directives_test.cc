@@ -1,9 +1,15 @@
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/base/unique_fd.h"
 #include "msa/job/job_spec.h"
 
 #include "batch/directives.h"
+#include "batch/script_file.h"
 
 namespace msa::cli {
 namespace {
@@ -79,6 +85,23 @@ TEST(Directives, WhatIsNoBatchScriptIsRefusedWithSbatchsTexts) {
               AllOf(HasSubstr("job.sh:2"), HasSubstr("DOS line breaks"), HasSubstr("dos2unix")));
   EXPECT_THAT(ErrorOf(std::string("#!/bin/sh\n\0x", 12)), HasSubstr("zero byte"));
   EXPECT_THAT(ErrorOf("#!/bin/sh\n" + std::string(kMaxScriptBytes, 'x')), HasSubstr("4194304"));
+}
+
+TEST(ScriptFile, IsReadWholeOrRefused) {
+  char path[] = "/tmp/msa-script-XXXXXX";
+  const UniqueFd fd(::mkostemp(path, O_CLOEXEC));
+  ASSERT_TRUE(fd);
+  // The file is as long as a script may be, and then one byte longer.
+  ASSERT_EQ(::ftruncate(fd.get(), kMaxScriptBytes), 0);
+  const auto most = ReadScriptFile(path);
+  ASSERT_TRUE(most.ok()) << most.status().message();
+  EXPECT_EQ(most->size(), kMaxScriptBytes);
+  ASSERT_EQ(::ftruncate(fd.get(), kMaxScriptBytes + 1), 0);
+  const Status longer = ReadScriptFile(path).status();
+  EXPECT_EQ(longer.code(), Code::kInvalidArgument);
+  EXPECT_THAT(longer.message(), AllOf(HasSubstr(path), HasSubstr("more than 4194304 bytes")));
+  ::unlink(path);
+  EXPECT_EQ(ReadScriptFile(path).status().code(), Code::kNotFound);
 }
 
 }  // namespace
