@@ -86,12 +86,14 @@ Result<std::string> FindSlurmCommand(const BackendChoice& choice, const std::str
 std::vector<std::string> ListingEnvironment(const std::vector<std::string>& env) {
   std::vector<std::string> out;
   for (const std::string& line : env) {
-    bool changes = line.starts_with("SLURM_TIME_FORMAT=") || line.starts_with("SLURM_CLUSTERS=");
-    for (const std::string_view prefix : {"SQUEUE_", "SINFO_", "SCONTROL_", "SCANCEL_"})
+    bool changes = false;
+    for (const std::string_view prefix : {"SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN=", "SLURM_CLUSTERS=",
+                                          "SQUEUE_", "SINFO_", "SCONTROL_", "SCANCEL_"})
       changes = changes || line.starts_with(prefix);
     if (!changes) out.push_back(line);
   }
   out.emplace_back("SLURM_TIME_FORMAT=%s");
+  out.emplace_back("SLURM_BITSTR_LEN=0");
   return out;
 }
 

@@ -36,7 +36,8 @@ Result<SlurmAnswer> RunSlurm(const BackendChoice& choice, const SlurmCall& call)
 // alone.
 Status BecomeSlurm(const BackendChoice& choice, const std::vector<std::string>& words);
 
-// For commands that list: without SQUEUE_FORMAT and the like, and with times as seconds since 1970. Pure.
+// For commands that list: without SQUEUE_FORMAT and the like, with times as seconds since 1970, and with all
+// tasks of an array, however long their list is. Pure.
 std::vector<std::string> ListingEnvironment(const std::vector<std::string>& env);
 
 }  // namespace msa::cli

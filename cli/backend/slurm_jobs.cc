@@ -112,12 +112,22 @@ void ReadCompanion(SlurmRow& row) {
   row.request = request;
 }
 
+// "1-3,7,...%2" of a list that is too long for a line.
+std::string ShownTasks(const std::string& tasks) {
+  constexpr std::size_t kMost = 60;  // as squeue's own
+  const std::size_t end = std::min(tasks.find('%'), tasks.size());
+  if (end <= kMost) return tasks;
+  // 0: one number, longer than any.
+  const std::size_t comma = tasks.rfind(',', kMost);
+  return tasks.substr(0, comma == std::string::npos ? 0 : comma + 1) + "..." + tasks.substr(end);
+}
+
 std::string LabelOf(const SlurmRow& row) {
   if (row.het) return fmt::format("{}", row.leader);
   if (row.array_tasks.empty()) return fmt::format("{}", row.job);
   const bool one = row.array_tasks.find_first_not_of("0123456789") == std::string::npos;
   return one ? fmt::format("{}_{}", row.array_job, row.array_tasks)
-             : fmt::format("{}_[{}]", row.array_job, row.array_tasks);
+             : fmt::format("{}_[{}]", row.array_job, ShownTasks(row.array_tasks));
 }
 
 void AddShares(JobInfo& job, const SlurmRow& row) {
@@ -144,6 +154,7 @@ JobInfo Begin(const SlurmRow& row) {
   }
   out.state = StateOf(row.state);
   out.slurm = SlurmJobFacts{.label = LabelOf(row),
+                            .array_tasks = row.het ? "" : row.array_tasks,
                             .state = row.state,
                             .account = row.account,
                             .qos = row.qos,
@@ -218,27 +229,26 @@ Behind AttachCompanions(std::map<std::uint64_t, JobInfo>& jobs) {
   return out;
 }
 
-// Whether "2-4,7%2" names task 3.
+// Whether "2-4,7-19:4%2" names task 11.
 bool HasTask(std::string_view tasks, std::uint64_t task) {
   tasks = tasks.substr(0, tasks.find('%'));
   while (!tasks.empty()) {
     const std::string_view item = tasks.substr(0, tasks.find(','));
     tasks.remove_prefix(std::min(tasks.size(), item.size() + 1));
     const std::size_t dash = item.find('-');
+    const std::size_t colon = item.find(':');
     const std::uint64_t first = SlurmNumber(item.substr(0, dash));
     const std::uint64_t last = dash == std::string_view::npos ? first : SlurmNumber(item.substr(dash + 1));
-    if (first <= task && task <= last) return true;
+    const std::uint64_t step = colon == std::string_view::npos ? 1 : SlurmNumber(item.substr(colon + 1));
+    if (first <= task && task <= last && (task - first) % std::max<std::uint64_t>(step, 1) == 0) return true;
   }
   return false;
 }
 
 // "4_1", or "4_[1-3]" that holds it.
-bool IsTask(std::string_view label, const SlurmJobName& name) {
-  const std::string before = fmt::format("{}_", name.job);
-  if (!label.starts_with(before)) return false;
-  label.remove_prefix(before.size());
-  if (!label.starts_with('[')) return label == name.array_task;
-  return HasTask(label.substr(1, label.find(']') - 1), SlurmNumber(name.array_task));
+bool IsTask(const SlurmJobFacts& facts, const SlurmJobName& name) {
+  return facts.label.starts_with(fmt::format("{}_", name.job)) &&
+         HasTask(facts.array_tasks, SlurmNumber(name.array_task));
 }
 
 }  // namespace
@@ -318,7 +328,8 @@ std::vector<JobInfo> JobsNamed(const std::vector<JobInfo>& jobs, const SlurmJobN
     const auto& parts = job.slurm->components;
     const bool one =
         std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.job == name.job; });
-    if (name.array_task.empty() ? one || label.starts_with(tasks) : IsTask(label, name)) out.push_back(job);
+    if (name.array_task.empty() ? one || label.starts_with(tasks) : IsTask(*job.slurm, name))
+      out.push_back(job);
   }
   return out;
 }

@@ -28,8 +28,9 @@ struct SlurmCompanion {
 };
 
 struct SlurmJobFacts {
-  std::string label;  // as Slurm writes the id: "4711", "4711_3", "4711_[4-9]"
-  std::string state;  // "COMPLETING"
+  std::string label;  // as Slurm writes the id: "4711", "4711_3", "4711_[4-9]"; long lists end with "..."
+  std::string array_tasks;  // the whole list: "3", "4-9", "1,4-9:5%2"; empty: no array
+  std::string state;        // "COMPLETING"
   std::string account;
   std::string qos;
   std::string command;

@@ -12,9 +12,12 @@
 namespace msa::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 // A record of squeue's with what a test does not name left as Slurm has it for a plain job.
 std::vector<std::string> Record(const std::vector<std::pair<std::string, std::string>>& given) {
@@ -194,6 +197,25 @@ TEST(SlurmJobs, TasksOfAnArrayAreJobsWithSlurmsName) {
   EXPECT_EQ(JobsNamed(jobs, *ParseSlurmJob("4_9"))[0].id, JobId(4));
   EXPECT_THAT(JobsNamed(jobs, *ParseSlurmJob("4_10")), IsEmpty());
   EXPECT_THAT(JobsNamed(jobs, *ParseSlurmJob("5")), IsEmpty());
+}
+
+TEST(SlurmJobs, ATaskIsFoundInALongListAndByItsStep) {
+  std::string list = "1-9:4";
+  for (int task = 20; task < 200; task += 3) list += fmt::format(",{}", task);
+  const auto jobs = FoldJobs(Rows({Record({{"JobID", "4"},
+                                           {"ArrayJobID", "4"},
+                                           {"ArrayTaskID", list + "%2"},
+                                           {"State", "PENDING"},
+                                           {"Reason", "Priority"}})}),
+                             Companions::kFolded);
+  ASSERT_EQ(jobs.size(), 1u);
+  for (const char* task : {"4_1", "4_5", "4_9", "4_20", "4_197"})
+    EXPECT_EQ(JobsNamed(jobs, *ParseSlurmJob(task)).size(), 1u) << task;
+  for (const char* task : {"4_0", "4_2", "4_4", "4_13", "4_21", "4_199"})
+    EXPECT_THAT(JobsNamed(jobs, *ParseSlurmJob(task)), IsEmpty()) << task;
+  // In a line it is as short as squeue's.
+  EXPECT_THAT(jobs[0].slurm->label, AllOf(StartsWith("4_[1-9:4,20,"), EndsWith(",...%2]")));
+  EXPECT_LE(jobs[0].slurm->label.size(), 72u);
 }
 
 TEST(SlurmJobs, EndsAndCodesAreThoseOfMsa) {

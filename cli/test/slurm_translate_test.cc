@@ -183,8 +183,8 @@ TEST(SlurmBackend, ACommandsAnswerAndCodeArePassedOn) {
 
 TEST(SlurmBackend, ListsAreAskedForWithoutTheUsersOwnFormats) {
   EXPECT_THAT(ListingEnvironment({"PATH=/bin", "SQUEUE_FORMAT=%i", "SINFO_SORT=x",
-                                  "SLURM_TIME_FORMAT=relative", "SLURM_CONF=/c"}),
-              ElementsAre("PATH=/bin", "SLURM_CONF=/c", "SLURM_TIME_FORMAT=%s"));
+                                  "SLURM_TIME_FORMAT=relative", "SLURM_BITSTR_LEN=8", "SLURM_CONF=/c"}),
+              ElementsAre("PATH=/bin", "SLURM_CONF=/c", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0"));
 }
 
 // Of a node in two partitions, one that is drained, and one that only msa knows.
