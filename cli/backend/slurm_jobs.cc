@@ -334,6 +334,18 @@ std::vector<JobInfo> JobsNamed(const std::vector<JobInfo>& jobs, const SlurmJobN
   return out;
 }
 
+void LimitEnded(std::vector<JobInfo>& jobs, std::size_t most) {
+  // Slurm tells ends in seconds, in which many jobs may end.
+  const auto rank = [](const JobInfo& job) { return std::pair(job.ended_at_ms, job.id.value); };
+  std::vector<std::pair<std::int64_t, std::uint64_t>> ends;
+  for (const JobInfo& job : jobs)
+    if (wire::IsFinal(job.state)) ends.push_back(rank(job));
+  if (ends.size() <= most) return;
+  std::sort(ends.rbegin(), ends.rend());
+  std::erase_if(jobs,
+                [&](const JobInfo& job) { return wire::IsFinal(job.state) && rank(job) <= ends[most]; });
+}
+
 JobState StateOf(std::string_view word) {
   struct Known {
     std::string_view word;

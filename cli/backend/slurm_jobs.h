@@ -77,6 +77,9 @@ Result<SlurmJobName> ParseSlurmJob(std::string_view text);
 // The jobs that the name means: that one, or the tasks of an array.
 std::vector<JobInfo> JobsNamed(const std::vector<JobInfo>& jobs, const SlurmJobName& name);
 
+// Leaves of those that have ended the `most` newest, by end and id.
+void LimitEnded(std::vector<JobInfo>& jobs, std::size_t most);
+
 // JobState of Slurm's word; kRunning for one that is new.
 JobState StateOf(std::string_view word);
 // As msactl tells the end of a task: 128+N of a signal.

@@ -19,18 +19,6 @@ namespace {
 
 constexpr std::uint32_t kEndedShown = 100;
 
-// Of those that have ended the newest `most`.
-void LimitEnded(std::vector<JobInfo>& jobs, std::uint32_t most) {
-  std::vector<std::int64_t> ends;
-  for (const JobInfo& job : jobs)
-    if (wire::IsFinal(job.state)) ends.push_back(job.ended_at_ms);
-  if (ends.size() <= most) return;
-  std::sort(ends.rbegin(), ends.rend());
-  const std::int64_t oldest = ends[most];
-  std::erase_if(jobs,
-                [&](const JobInfo& job) { return wire::IsFinal(job.state) && job.ended_at_ms <= oldest; });
-}
-
 Status NoSuchJob(std::string_view name) {
   return Error(
       Code::kNotFound,

@@ -243,6 +243,26 @@ TEST(SlurmJobs, EndsAndCodesAreThoseOfMsa) {
   EXPECT_EQ(jobs[3].time_limit_s, 86410u);
 }
 
+TEST(SlurmJobs, OfThoseThatHaveEndedExactlySoManyAreLeft) {
+  std::vector<std::vector<std::string>> records = {Record({{"JobID", "1"}})};
+  for (const char* job : {"2", "3", "4", "5"})
+    records.push_back(
+        Record({{"JobID", job}, {"State", "COMPLETED"}, {"NodeList", "cn0"}, {"EndTime", "200"}}));
+  records.push_back(
+      Record({{"JobID", "6"}, {"State", "COMPLETED"}, {"NodeList", "cn0"}, {"EndTime", "100"}}));
+  const auto left = [&](std::size_t most) {
+    auto jobs = FoldJobs(Rows(records), Companions::kFolded);
+    LimitEnded(jobs, most);
+    std::vector<std::uint64_t> out;
+    for (const JobInfo& job : jobs) out.push_back(job.id.value);
+    return out;
+  };
+  EXPECT_THAT(left(2), ElementsAre(1, 4, 5)) << "ended in one second";
+  EXPECT_THAT(left(4), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(left(5), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(left(0), ElementsAre(1));
+}
+
 TEST(SlurmJobs, OneThatWasCancelledInTheQueueHasNoReasonAndNoStart) {
   const auto jobs = FoldJobs(Rows({Record({{"JobID", "1"},
                                            {"State", "CANCELLED"},
