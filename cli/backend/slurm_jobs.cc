@@ -245,10 +245,12 @@ bool HasTask(std::string_view tasks, std::uint64_t task) {
   return false;
 }
 
-// "4_1", or "4_[1-3]" that holds it.
+// Of an array: "4_1", "4_[1-3]" that holds it, or that very list.
 bool IsTask(const SlurmJobFacts& facts, const SlurmJobName& name) {
-  return facts.label.starts_with(fmt::format("{}_", name.job)) &&
-         HasTask(facts.array_tasks, SlurmNumber(name.array_task));
+  const std::string before = fmt::format("{}_", name.job);
+  if (!facts.label.starts_with(before)) return false;
+  if (name.array_task.empty()) return name.list.empty() || facts.label == before + name.list;
+  return HasTask(facts.array_tasks, SlurmNumber(name.array_task));
 }
 
 }  // namespace
@@ -307,31 +309,42 @@ Result<SlurmJobName> ParseSlurmJob(std::string_view text) {
   const std::string_view id = text.substr(0, mark);
   const std::string_view rest = mark == std::string_view::npos ? "" : text.substr(mark + 1);
   out.job = NumberAfter(id, "", "");
-  const bool digits = !rest.empty() && rest.find_first_not_of("0123456789") == std::string_view::npos;
-  if (out.job == 0 || (mark != std::string_view::npos && !digits))
+  const auto made_of = [](std::string_view word, std::string_view characters) {
+    return !word.empty() && word.find_first_not_of(characters) == std::string_view::npos;
+  };
+  const bool list = mark != std::string_view::npos && text[mark] == '_' && rest.starts_with('[') &&
+                    rest.ends_with(']') && made_of(rest.substr(1, rest.size() - 2), "0123456789-,:%.");
+  const bool number = made_of(rest, "0123456789") && rest.size() < 10;
+  if (out.job == 0 || (mark != std::string_view::npos && !list && !number))
     return Error(
         Code::kInvalidArgument,
         "'{}' is not a job's id; expected a number from 1 on, or 12_3 for a task of an array; see 'msactl "
         "job list'",
         text);
   if (mark == std::string_view::npos) return out;
-  if (text[mark] == '_') out.array_task = rest;
+  if (text[mark] == '_') (list ? out.list : out.array_task) = rest;
   out.component = text[mark] == '+';
   return out;
 }
 
 std::vector<JobInfo> JobsNamed(const std::vector<JobInfo>& jobs, const SlurmJobName& name) {
   std::vector<JobInfo> out;
-  const std::string tasks = fmt::format("{}_", name.job);
+  const bool whole = name.array_task.empty() && name.list.empty();
   for (const JobInfo& job : jobs) {
-    const std::string& label = job.slurm->label;
     const auto& parts = job.slurm->components;
     const bool one =
         std::any_of(parts.begin(), parts.end(), [&](const auto& part) { return part.job == name.job; });
-    if (name.array_task.empty() ? one || label.starts_with(tasks) : IsTask(*job.slurm, name))
-      out.push_back(job);
+    if ((whole && one) || IsTask(*job.slurm, name)) out.push_back(job);
   }
   return out;
+}
+
+std::string ScancelName(const JobInfo& job) {
+  const SlurmJobFacts& facts = *job.slurm;
+  const std::size_t list = facts.label.find("_[");
+  if (list == std::string::npos) return facts.label;
+  return fmt::format("{}_[{}]", facts.label.substr(0, list),
+                     facts.array_tasks.substr(0, facts.array_tasks.find('%')));
 }
 
 void LimitEnded(std::vector<JobInfo>& jobs, std::size_t most) {

@@ -67,15 +67,20 @@ enum class Companions {
 // By id. Components are in the order of their job.
 std::vector<JobInfo> FoldJobs(const std::vector<SlurmRow>& rows, Companions companions);
 
-// What a user may write for a job of Slurm: "4711", "4711_3", "4711+1".
+// What a user may write for a job of Slurm: "4711", "4711_3", "4711+1", and, as 'msactl job list' shows it,
+// "4711_[4-9%2]".
 struct SlurmJobName {
   std::uint64_t job = 0;
   std::string array_task;  // "3"; empty: not said
+  std::string list;        // "[4-9%2]": the tasks of an array that wait; empty: not said
   bool component = false;  // "+1": the whole job is meant all the same
 };
 Result<SlurmJobName> ParseSlurmJob(std::string_view text);
 // The jobs that the name means: that one, or the tasks of an array.
 std::vector<JobInfo> JobsNamed(const std::vector<JobInfo>& jobs, const SlurmJobName& name);
+
+// What scancel calls it: the label, but of an array's tasks that wait all, without how many may run at once.
+std::string ScancelName(const JobInfo& job);
 
 // Leaves of those that have ended the `most` newest, by end and id.
 void LimitEnded(std::vector<JobInfo>& jobs, std::size_t most);

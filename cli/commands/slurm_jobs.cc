@@ -151,7 +151,7 @@ Result<std::vector<Victim>> VictimsOf(const Invocation& call, const std::vector<
                                      [](const JobInfo& job) { return job.state == JobState::kPending; });
     // Of a heterogeneous job all components end together.
     const std::string whole = name.component ? fmt::format("{}", found[0].id) : word;
-    out.push_back({whole, whole, pending});
+    out.push_back({name.list.empty() ? whole : ScancelName(found[0]), whole, pending});
   }
   return out;
 }

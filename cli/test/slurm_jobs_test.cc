@@ -196,6 +196,12 @@ TEST(SlurmJobs, TasksOfAnArrayAreJobsWithSlurmsName) {
   ASSERT_EQ(JobsNamed(jobs, *ParseSlurmJob("4_9")).size(), 1u);
   EXPECT_EQ(JobsNamed(jobs, *ParseSlurmJob("4_9"))[0].id, JobId(4));
   EXPECT_THAT(JobsNamed(jobs, *ParseSlurmJob("4_10")), IsEmpty());
+  // As the listing has it.
+  ASSERT_EQ(JobsNamed(jobs, *ParseSlurmJob("4_[2-9%2]")).size(), 1u);
+  EXPECT_EQ(JobsNamed(jobs, *ParseSlurmJob("4_[2-9%2]"))[0].id, JobId(4));
+  EXPECT_EQ(ScancelName(jobs[0]), "4_[2-9]");
+  EXPECT_EQ(ScancelName(jobs[1]), "4_1");
+  EXPECT_THAT(JobsNamed(jobs, *ParseSlurmJob("4_[2-3]")), IsEmpty()) << "others would be meant, too";
   EXPECT_THAT(JobsNamed(jobs, *ParseSlurmJob("5")), IsEmpty());
 }
 
@@ -216,6 +222,8 @@ TEST(SlurmJobs, ATaskIsFoundInALongListAndByItsStep) {
   // In a line it is as short as squeue's.
   EXPECT_THAT(jobs[0].slurm->label, AllOf(StartsWith("4_[1-9:4,20,"), EndsWith(",...%2]")));
   EXPECT_LE(jobs[0].slurm->label.size(), 72u);
+  EXPECT_EQ(JobsNamed(jobs, *ParseSlurmJob(jobs[0].slurm->label)).size(), 1u);
+  EXPECT_EQ(ScancelName(jobs[0]), fmt::format("4_[{}]", list));
 }
 
 TEST(SlurmJobs, EndsAndCodesAreThoseOfMsa) {
@@ -277,7 +285,8 @@ TEST(SlurmJobs, OneThatWasCancelledInTheQueueHasNoReasonAndNoStart) {
 }
 
 TEST(SlurmJobs, RefusesWordsThatAreNoJob) {
-  for (const char* word : {"", "x", "0", "7_", "7+x", "7_1_2", "-7", "99999999999999999999"})
+  for (const char* word : {"", "x", "0", "7_", "7+x", "7_1_2", "7_[]", "7+[1]", "7_[x]", "7_[1-2", "7_[1]2",
+                           "7_99999999999999999999", "-7", "99999999999999999999"})
     EXPECT_EQ(ParseSlurmJob(word).status().code(), Code::kInvalidArgument) << word;
   EXPECT_EQ(ReadSlurmRows({Record({{"JobID", "x"}})}).status().code(), Code::kDataLoss);
   EXPECT_EQ(ReadSlurmRows({{"1", "2"}}).status().code(), Code::kDataLoss);
