@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -245,6 +246,16 @@ class BetweenHosts(unittest.TestCase):
 
 
 class Down(unittest.TestCase):
+    # ---- what vcluster refuses to begin with
+
+    def test_up_misses_what_slurm_needs_of_msa_before_it_starts(self):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as there:
+            for program in (BUILD / "bin").glob("msa*"):
+                if program.name not in ("msa-companion", "msa-slurm-agent"):
+                    (pathlib.Path(there) / program.name).touch(mode=0o755)
+            done = vcluster("up", "--name", f"{NAME}-no", "--bin", there, check=False)
+            self.refused(done, "not all of ", "msa-companion, msa-slurm-agent are in", there)
+
     def test_nothing_is_left_after_a_kill_of_the_holder_and_down(self):
         name = NAME + "x"
         words = [str(ROOT / "deploy/vcluster")]
