@@ -1,11 +1,19 @@
 """What makes a namespace a host: its own file systems, name and daemons."""
 
+import pathlib
 import shlex
 
 from . import network
 
 # Private to each host. /run holds the cluster's own files, which stay visible.
 PRIVATE = [("/tmp", "1777"), ("/dev/shm", "1777"), ("/run", "0755"), ("/var/spool", "0755"), ("/var/lib/munge", "0700")]
+
+
+def mount_point(path, shared):
+    """Below which a host sees the path as this machine does: "/", or in a private directory the first that is shared."""
+    if not any(pathlib.Path(path).is_relative_to(private) for private, _ in PRIVATE):
+        return "/"
+    return min((directory for directory in shared if pathlib.Path(path).is_relative_to(directory)), key=len)
 
 
 def file_systems_script(*, state, host, shared):

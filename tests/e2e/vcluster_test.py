@@ -256,6 +256,18 @@ class Down(unittest.TestCase):
             done = vcluster("up", "--name", f"{NAME}-no", "--bin", there, check=False)
             self.refused(done, "not all of ", "msa-companion, msa-slurm-agent are in", there)
 
+    def test_up_refuses_programs_that_other_users_cannot_reach(self):
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as there:
+            programs = pathlib.Path(there) / "closed/bin"
+            programs.mkdir(parents=True)
+            os.chmod(there, 0o755)
+            programs.parent.chmod(0o700)
+            for program in (BUILD / "bin").glob("msa*"):
+                (programs / program.name).touch(mode=0o755)
+            done = vcluster("up", "--name", f"{NAME}-no", "--bin", str(programs), "--scheduler", "msa", check=False)
+            self.refused(done, f"{programs.parent} is closed to 'nobody'; run 'chmod o+x {programs.parent}'", "--bin DIR/bin")
+            self.assertIn("is not up", vcluster("status", "--name", f"{NAME}-no", check=False).stderr)
+
     def test_nothing_is_left_after_a_kill_of_the_holder_and_down(self):
         name = NAME + "x"
         words = [str(ROOT / "deploy/vcluster")]
