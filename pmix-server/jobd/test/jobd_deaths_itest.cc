@@ -59,6 +59,12 @@ class JobdDeaths : public ::testing::TestWithParam<Death> {
     }
     return pids;
   }
+
+  static std::string Story(const JobdHarness& job) {
+    std::string out = "notices:\n" + job.Notices() + "job daemons that failed:\n" + job.BadEnds();
+    for (const wire::MemberFailed& failure : job.failures) out += "a member failed: " + failure.reason + "\n";
+    return out + job.Logs();
+  }
 };
 
 TEST_P(JobdDeaths, LeaveTheJobDaemonUnharmed) {
@@ -69,7 +75,7 @@ TEST_P(JobdDeaths, LeaveTheJobDaemonUnharmed) {
     std::vector<NodeSpec> nodes = {{"cn0", "cluster", 0, kRanks}};
     if (death.nodes == 2) nodes.push_back({"bn0", "booster", 1, kRanks});
     JobdHarness job(nodes);
-    job.WarmUp();
+    ASSERT_NO_FATAL_FAILURE(job.WarmUp());
     wire::App app;
     app.argv = {MSA_TEST_PMIX_CLIENT, "gather", std::to_string(death.outside)};
     app.ntasks = kRanks;
@@ -79,19 +85,22 @@ TEST_P(JobdDeaths, LeaveTheJobDaemonUnharmed) {
     job.Launch(spec);
     std::vector<pid_t> pids;
     ASSERT_TRUE(job.Until([&] { return (pids = Pids(job)).size() == kRanks && job.started; }))
-        << job.AllOut();
+        << "round " << round << "\n"
+        << job.AllOut() << Story(job);
     if (death.by_cancel) {
       job.ToHead(wire::CancelJob{wire::JobState::kCancelled, 0, "enough"});
     } else {
       std::shuffle(pids.begin(), pids.end(), random);
       for (const pid_t pid : pids) ::kill(pid, SIGKILL);
     }
-    ASSERT_TRUE(job.UntilOver()) << "round " << round << ": a job daemon died or hangs\n" << job.Notices();
+    ASSERT_TRUE(job.UntilOver()) << "round " << round << ": a job daemon hangs\n" << Story(job);
     // A cancel without grace sends both signals; which of them is a task's death is chance.
     const bool by_term = death.by_cancel && job.exit->exit_code == 128 + SIGTERM;
     EXPECT_TRUE(by_term || job.exit->exit_code == 128 + SIGKILL)
-        << job.exit->exit_code << " " << job.exit->message;
-    EXPECT_TRUE(job.failures.empty()) << job.failures[0].reason;
+        << "round " << round << ": " << job.exit->exit_code << " " << job.exit->message << "\n"
+        << Story(job);
+    EXPECT_TRUE(job.BadEnds().empty()) << "round " << round << "\n" << Story(job);
+    EXPECT_TRUE(job.failures.empty()) << "round " << round << "\n" << Story(job);
   }
 }
 

@@ -9,9 +9,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
+#include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/unix_socket.h"
 #include "msa/support/run_until.h"
 
@@ -214,8 +217,12 @@ bool JobdHarness::Until(const std::function<bool()>& done, std::chrono::seconds 
 }
 
 void JobdHarness::Reap() {
-  for (auto& [name, node] : nodes_)
-    if (node->pid > 0 && ::waitpid(node->pid, nullptr, WNOHANG) == node->pid) node->pid = -1;
+  for (auto& [name, node] : nodes_) {
+    int status = 0;
+    if (node->pid <= 0 || ::waitpid(node->pid, &status, WNOHANG) != node->pid) continue;
+    node->pid = -1;
+    if (status != 0) bad_ends_ += fmt::format("{}: {}\n", name, DescribeWaitStatus(status));
+  }
 }
 
 // ------------------------------------------------------------------------------------------ frames
@@ -420,6 +427,17 @@ std::string JobdHarness::AllOut() const {
 std::string JobdHarness::Notices() const {
   std::string out;
   for (const wire::Notice& notice : notices) out += notice.text + "\n";
+  return out;
+}
+
+std::string JobdHarness::Logs() const {
+  std::string out;
+  for (const std::string& name : order_) {
+    std::ifstream log(directory_ + "/" + name + ".log");
+    std::stringstream text;
+    text << log.rdbuf();
+    out += name + ":\n" + text.str();
+  }
   return out;
 }
 

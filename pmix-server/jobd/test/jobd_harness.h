@@ -92,6 +92,10 @@ class JobdHarness {
   void KillJobd(const std::string& node, int signal);
   bool JobdAlive(const std::string& node) const;
   pid_t JobdPid(const std::string& node) const;
+  // Job daemons that have ended otherwise than with code 0, a line each.
+  const std::string& BadEnds() const { return bad_ends_; }
+  // What the job daemons have said.
+  std::string Logs() const;
   // The membership without this node, as when it went down.
   void DropNode(const std::string& node, const std::string& reason);
 
@@ -168,6 +172,7 @@ class JobdHarness {
   std::uint64_t next_session_ = 1;
   std::uint64_t next_grant_ = 1;
   std::set<std::uint64_t> answered_;
+  std::string bad_ends_;
 };
 
 }  // namespace msa::jobd

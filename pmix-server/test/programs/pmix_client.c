@@ -216,6 +216,17 @@ static void event(void) {
   while (!told) usleep(1000);
 }
 
+// The server has all that this process has sent, once it has answered.
+static void known_here(void) {
+  pmix_data_range_t range = PMIX_RANGE_NAMESPACE;
+  pmix_pdata_t nothing;
+  pmix_info_t info;
+  PMIX_PDATA_CONSTRUCT(&nothing);
+  PMIX_LOAD_KEY(nothing.key, "nothing");
+  PMIX_INFO_LOAD(&info, PMIX_RANGE, &range, PMIX_DATA_RANGE);
+  CHECK(PMIx_Lookup(&nothing, 1, &info, 1), PMIX_ERR_NOT_FOUND);
+}
+
 static void gathered(pmix_status_t status, void* data) { (void)status, (void)data; }
 
 int main(int argc, char** argv) {
@@ -251,7 +262,7 @@ int main(int argc, char** argv) {
     const uint32_t n = argc > 2 ? (uint32_t)atoi(argv[2]) : size;
     pmix_proc_t all = everybody();
     if (self.rank % n != n - 1) CHECK(PMIx_Fence_nb(&all, 1, NULL, 0, gathered, NULL), PMIX_SUCCESS);
-    usleep(50000);  // nothing tells that the server has it
+    known_here();
     printf("up %d of %u\n", (int)getpid(), size);
     fflush(stdout);
     for (;;) pause();
