@@ -110,7 +110,10 @@ void JobdManager::QuitJobd(Jobd& jobd, const std::string& reason) {
 }
 
 void JobdManager::Kill(Jobd& jobd) {
-  if (jobd.process.pidfd) return SignalProcess(jobd.process, SIGKILL);
+  if (jobd.process.pidfd) {
+    SignalProcess(jobd.process, SIGKILL);
+    return;
+  }
   // It was never seen to run: nothing but its directory can be there.
   const std::uint64_t seq = jobd.record.seq;
   loop_.Post([this, seq] { OnProcessEnd(seq); });

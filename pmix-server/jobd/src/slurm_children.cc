@@ -110,7 +110,7 @@ Result<wire::TaskExec> SlurmTasks::Exec(pid_t pid) {
   exec.cwd = spec.cwd;
   exec.argv = spec.argv;
   exec.env = spec.env;
-  Settle(batch, task.pid, std::nullopt);
+  Settle(batch, task.process.pid, std::nullopt);
   return exec;
 }
 
@@ -135,7 +135,7 @@ void SlurmTasks::NoMore(const SlurmNoMore& message) {
 std::vector<std::string> SlurmTasks::Inherited(const std::string& nspace, Rank rank) const {
   const auto it = tasks_.find({nspace, rank});
   if (it == tasks_.end()) return {};
-  return InheritedEnvironment(EnvironmentOf(it->second->pid));
+  return InheritedEnvironment(EnvironmentOf(it->second->process.pid));
 }
 
 void SlurmTasks::Forget(const std::string& nspace) {

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,11 +23,6 @@ namespace {
 constexpr std::size_t kMostUnsaid = 64 * 1024;
 constexpr Millis kSpeakAgain{20};
 
-int OpenPidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
-bool SendSignal(int pidfd, int signal) {
-  return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0) == 0;
-}
-
 }  // namespace
 
 SlurmTasks::SlurmTasks(EventLoop& loop, SlurmTasksOptions options, Handlers handlers)
@@ -36,7 +30,7 @@ SlurmTasks::SlurmTasks(EventLoop& loop, SlurmTasksOptions options, Handlers hand
 
 SlurmTasks::~SlurmTasks() {
   for (const auto& [key, task] : tasks_) {
-    loop_.Unwatch(task->pidfd.get());
+    loop_.Unwatch(task->process.pidfd.get());
     loop_.Cancel(task->unreported);
   }
   for (const auto& [key, task] : early_) loop_.Cancel(task->unreported);
@@ -67,7 +61,7 @@ Status SlurmTasks::Check(const SlurmJoin& join) const {
       tasks_.find({NamespaceOf(options_.job, options_.incarnation, task.step), Rank(task.rank)});
   if (known != tasks_.end())
     return Error(Code::kAlreadyExists, "step {} has a task {} already (pid {})", task.step, task.rank,
-                 known->second->pid);
+                 known->second->process.pid);
   return Status::Ok();
 }
 
@@ -95,15 +89,14 @@ void SlurmTasks::OnJoin(std::uint64_t client, SlurmJoin join) {
 }
 
 Result<std::unique_ptr<SlurmTasks::Task>> SlurmTasks::MakeTask(std::uint64_t client, const SlurmJoin& join) {
-  UniqueFd pidfd(OpenPidfd(join.pid));
-  if (!pidfd)
-    return ErrnoError(errno, fmt::format("{}: task {} of step {}: open process {}", options_.node,
-                                         join.join.rank, join.join.step, join.pid));
+  auto process = OpenProcess(join.pid);
+  if (!process.ok())
+    return process.status().WithContext(
+        fmt::format("{}: task {} of step {}", options_.node, join.join.rank, join.join.step));
   auto task = std::make_unique<Task>();
   task->step = join.join.step;
   task->join = join.join;
-  task->pid = join.pid;
-  task->pidfd = std::move(pidfd);
+  task->process = std::move(*process);
   task->client = client;
   return task;
 }
@@ -111,7 +104,7 @@ Result<std::unique_ptr<SlurmTasks::Task>> SlurmTasks::MakeTask(std::uint64_t cli
 SlurmTasks::Task& SlurmTasks::Add(std::unique_ptr<Task> task) {
   Task& added = *task;
   if (added.client != 0) by_client_[added.client] = &added;
-  by_pid_[added.pid] = &added;
+  by_pid_[added.process.pid] = &added;
   tasks_[added.key] = std::move(task);
   return added;
 }
@@ -131,7 +124,8 @@ void SlurmTasks::TellHead() {
     const std::string het = fmt::format("{}={}", wire::kSlurmHetLeader, options_.job);
     const auto& environment = task.join.environment;
     joined.tasks.push_back({key.second, static_cast<std::uint32_t>(joined.commands.size() - 1),
-                            task.join.component_job, task.join.cpus_per_task, task.pid, task.join.local_id,
+                            task.join.component_job, task.join.cpus_per_task, task.process.pid,
+                            task.join.local_id,
                             std::find(environment.begin(), environment.end(), het) != environment.end()});
   }
   for (const auto& [step, joined] : all) handlers_.joined(joined);
@@ -179,14 +173,15 @@ void SlurmTasks::Lose(StepId step, const std::string& reason) { handlers_.lost({
 void SlurmTasks::Remove(std::map<Key, std::unique_ptr<Task>>::iterator it) {
   Task& task = *it->second;
   loop_.Cancel(task.unreported);
-  loop_.Unwatch(task.pidfd.get());
+  loop_.Unwatch(task.process.pidfd.get());
   if (task.client != 0) by_client_.erase(task.client);
   if (task.batch)
     Settle(std::exchange(task.batch, nullptr), std::nullopt,
            launch::StartFailure{task.key.second,
                                 fmt::format("task {} ended before it became its program", task.key.second),
                                 125});
-  if (const auto at = by_pid_.find(task.pid); at != by_pid_.end() && at->second == &task) by_pid_.erase(at);
+  if (const auto at = by_pid_.find(task.process.pid); at != by_pid_.end() && at->second == &task)
+    by_pid_.erase(at);
   // From the loop: the handler of its pidfd may be running.
   loop_.Post([dead = std::shared_ptr<Task>(std::move(it->second))] {});
   tasks_.erase(it);
@@ -210,7 +205,7 @@ void SlurmTasks::Start(std::vector<launch::TaskSpec> specs, Started on_started) 
     }
     const auto it = tasks_.find({spec.nspace, spec.rank});
     if (StartOne(spec))
-      Settle(batch, it->second->pid, std::nullopt);
+      Settle(batch, it->second->process.pid, std::nullopt);
     else
       Settle(batch, std::nullopt,
              launch::StartFailure{
@@ -229,7 +224,7 @@ void SlurmTasks::Settle(const std::shared_ptr<Batch>& batch, std::optional<pid_t
 
 bool SlurmTasks::Watch(Task& task) {
   const Status watched =
-      loop_.Watch(task.pidfd.get(), EPOLLIN, [this, &task](std::uint32_t) { OnProcessGone(task); });
+      loop_.Watch(task.process.pidfd.get(), EPOLLIN, [this, &task](std::uint32_t) { OnProcessGone(task); });
   if (!watched.ok()) handlers_.log(watched.message());
   task.started_at = SteadyNow();
   return watched.ok();
@@ -257,7 +252,7 @@ bool SlurmTasks::StartOne(launch::TaskSpec& spec) {
 int SlurmTasks::Signal(const std::string& nspace, int signal) {
   int reached = 0;
   for (const auto& [key, task] : tasks_)
-    if ((nspace.empty() || key.first == nspace) && task->client == 0 && SendSignal(task->pidfd.get(), signal))
+    if ((nspace.empty() || key.first == nspace) && task->client == 0 && SignalProcess(task->process, signal))
       ++reached;
   return reached;
 }
@@ -290,7 +285,7 @@ void SlurmTasks::OnTaskEnd(const wire::SlurmTaskEnd& end) {
 
 // The process is a zombie now, or was collected: slurmstepd tells the node daemon, and that this one.
 void SlurmTasks::OnProcessGone(Task& task) {
-  loop_.Unwatch(task.pidfd.get());
+  loop_.Unwatch(task.process.pidfd.get());
   task.unreported = loop_.After(options_.end_wait, [this, &task] {
     handlers_.log(fmt::format("task {} of {} has ended; nobody told how within {} ms", task.key.second,
                               task.key.first, options_.end_wait.count()));
@@ -338,7 +333,7 @@ void SlurmTasks::OnStepEnd(const wire::SlurmStepEnd& end) {
       continue;
     }
     // Nobody would tell of its end, and nobody waits for it.
-    SendSignal(it->second->pidfd.get(), SIGKILL);
+    SignalProcess(it->second->process, SIGKILL);
     End(*it->second, SIGKILL);
   }
   if (end.job != options_.job) return;  // a companion's, where children ran

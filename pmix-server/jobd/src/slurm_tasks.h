@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/event_loop.h"
 #include "msa/base/clock.h"
 #include "msa/base/slurm_messages.h"
@@ -113,8 +114,7 @@ class SlurmTasks final : public launch::TaskRunner {
     Key key;
     StepId step;
     wire::SlurmTaskJoin join;
-    pid_t pid = 0;
-    UniqueFd pidfd;
+    ProcessHandle process;
     UniqueFd out, err;         // of rank 0
     std::uint64_t client = 0;  // 0: it has its answer
     // Of a child: what it becomes, until it has; and those who wait for that.

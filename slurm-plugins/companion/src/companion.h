@@ -121,7 +121,6 @@ class Companion {
   bool sized_ = false;         // the member that fits the partition was tried
   bool away_told_ = false;
   std::string away_text_;
-  SteadyTime away_since_{};
   std::string told_reason_;
   JobId told_job_;
 

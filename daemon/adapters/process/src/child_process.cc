@@ -102,8 +102,8 @@ Result<ProcessHandle> OpenProcess(pid_t pid) {
   return ErrnoError(errno, fmt::format("watch process {}", pid));
 }
 
-void SignalProcess(const ProcessHandle& process, int signal) {
-  if (process.pidfd) ::syscall(SYS_pidfd_send_signal, process.pidfd.get(), signal, nullptr, 0);
+bool SignalProcess(const ProcessHandle& process, int signal) {
+  return process.pidfd && ::syscall(SYS_pidfd_send_signal, process.pidfd.get(), signal, nullptr, 0) == 0;
 }
 
 std::optional<int> ReapChild(pid_t pid) {

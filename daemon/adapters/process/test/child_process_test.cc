@@ -63,12 +63,12 @@ TEST(ChildProcess, StartsWithDefaultSignalsWhateverTheCallerBlocks) {
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   ASSERT_TRUE(process.ok());
   EXPECT_EQ(ReapChild(process->pid), std::nullopt);
-  SignalProcess(*process, SIGTERM);
+  EXPECT_TRUE(SignalProcess(*process, SIGTERM));
   ASSERT_TRUE(Ended(*process));
   const auto status = ReapChild(process->pid);
   ASSERT_TRUE(status.has_value());
   EXPECT_EQ(DescribeWaitStatus(*status), "was killed by signal 15 (Terminated)");
-  SignalProcess(*process, SIGKILL);  // gone: ignored
+  EXPECT_FALSE(SignalProcess(*process, SIGKILL)) << "it is gone";
 }
 
 TEST(ChildProcess, WatchesAProcessThatIsNoChild) {

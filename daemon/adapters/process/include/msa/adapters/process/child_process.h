@@ -35,9 +35,8 @@ Result<ProcessHandle> Spawn(const SpawnSpec& spec);
 // Watches a process that need not be a child. kNotFound: no such process.
 Result<ProcessHandle> OpenProcess(pid_t pid);
 
-// SIGTERM and the like by pidfd: never hits a process that reused the number. A process that has ended is
-// ignored.
-void SignalProcess(const ProcessHandle& process, int signal);
+// SIGTERM and the like by pidfd: never hits a process that reused the number. False: it has ended.
+bool SignalProcess(const ProcessHandle& process, int signal);
 
 // Collects the child if it has ended; nullopt while it runs or if it is not ours. The value is wait(2)'s
 // status.
