@@ -25,7 +25,7 @@ constexpr std::string_view kSlurmsPath =
 
 // Of slurmstepd, or of a task: srun would take them for its own step's.
 bool IsOfAnotherStep(std::string_view line) {
-  return line.starts_with("SLURM_") && !line.starts_with("SLURM_CONF=");
+  return (line.starts_with("SLURM_") && !line.starts_with("SLURM_CONF=")) || line.starts_with("MSA_SLURM_");
 }
 
 }  // namespace
@@ -57,6 +57,9 @@ launch::TaskSpec SrunSteps::SpecOf(const SrunStart& order) const {
       spec.env.emplace_back(entry);
   }
   spec.env.push_back(fmt::format("PATH={}{}", path, kSlurmsPath));
+  // As --msa=yes, whatever plugstack.conf and the parent's srun say; an srun without the plugin would refuse
+  // the option.
+  spec.env.push_back("MSA_SLURM_USE=yes");
   spec.env.push_back("MSA_SPAWN_TICKET=" + order.nspace);
   spec.env.push_back(fmt::format("MSA_SPAWN_PART={}", order.part));
   spec.cwd = std::string("/");  // not "/": gcc 12 warns of an overlap (bug 105651)

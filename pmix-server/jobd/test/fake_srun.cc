@@ -58,8 +58,9 @@ int main(int argc, char** argv) {
   }
   join.ntasks = static_cast<std::uint32_t>(hosts.size());
   if (std::to_string(hosts.size()) != options["--ntasks"] || !options.contains("--overlap") ||
-      options["--distribution"] != "arbitrary" || options["--mpi"] != "none") {
-    fprintf(stderr, "srun: error: unexpected arguments\n");
+      options["--distribution"] != "arbitrary" || options["--mpi"] != "none" ||
+      Env("MSA_SLURM_USE") != "yes") {
+    fprintf(stderr, "srun: error: unexpected arguments or environment\n");
     return 2;
   }
   for (std::size_t task = 0; task < hosts.size(); ++task) {
