@@ -385,10 +385,12 @@ void Head::OnStarted(std::uint32_t from, const TasksStarted& message) {
     if (ns->failed_to_start) ++tasks_failed_;
     EndedTask(*ns, skipped.value);
   }
-  if (ns->awaiting_started.empty())
+  if (ns->awaiting_started.empty()) {
     AllStarted(*ns);
-  else if (ns->failed_to_start)
-    EndNamespace(message.nspace, {}, EndKind::kQuiet);  // the other members need not go on starting
+  } else if (ns->failed_to_start) {  // the other members, and the sruns, need not go on starting
+    StopSruns(*ns);
+    EndNamespace(message.nspace, {}, EndKind::kQuiet);
+  }
   CheckEnded(message.nspace);
 }
 

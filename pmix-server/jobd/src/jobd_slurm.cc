@@ -113,7 +113,7 @@ void Jobd::OnSlurmHead(const wire::Frame& frame) {
     case SlurmNoMore::kType:
       return with(SlurmNoMore{}, [&](const auto& m) {
         slurm_->NoMore(m);
-        sruns_->End(m.nspace);
+        sruns_->End(m.nspace, m.part);
       });
   }
 }

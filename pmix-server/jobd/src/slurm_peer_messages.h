@@ -112,7 +112,7 @@ struct SrunEnded {
   }
 };
 
-// Head -> members: tasks of the part that did not come will not; an srun of the namespace is to end.
+// Head -> members: tasks of the part that did not come will not; its srun is to end.
 struct SlurmNoMore {
   static constexpr std::uint16_t kType = 0x0576;
   std::string nspace;

@@ -112,9 +112,8 @@ void SrunSteps::OnExit(const launch::TaskExit& exit) {
   handlers_.ended(ended);
 }
 
-void SrunSteps::End(const std::string& nspace) {
-  for (const auto& [name, run] : runs_)
-    if (run.order.nspace == nspace) launcher_.Signal(name, SIGTERM);
+void SrunSteps::End(const std::string& nspace, std::uint32_t part) {
+  if (const std::string name = NameOf(nspace, part); runs_.contains(name)) launcher_.Signal(name, SIGTERM);
 }
 
 }  // namespace msa::jobd

@@ -38,8 +38,8 @@ class SrunSteps {
   void OnExit(const launch::TaskExit& exit);
   // The one who reads `streams` has caught up.
   void Resume(const std::string& streams);
-  // SIGTERM to the sruns of the namespace: they end what they have not started.
-  void End(const std::string& nspace);
+  // SIGTERM to the srun of the part: it ends what it has not started.
+  void End(const std::string& nspace, std::uint32_t part);
   std::size_t running() const noexcept { return runs_.size(); }
 
  private:

@@ -223,6 +223,25 @@ TEST_F(HeadSlurm, ChildrenOfAHeterogeneousJobAreOfTheLeadersComponents) {
   EXPECT_THAT(orders[1].hosts, ElementsAre("bn0", "bn0", "bn0"));
 }
 
+TEST_F(HeadSlurm, ASpawnThatFailsInOnePartEndsTheSrunsOfAll) {
+  SlurmJoined joined{StepId(0), 2, {{{"./prog"}, "/"}}, {{Rank(0), 0, JobId(7), 1, 100, 0}}};
+  From(0, joined);
+  joined.tasks = {{Rank(1), 0, JobId(8), 1, 101, 0}};
+  From(1, joined);
+  Ready("msa.7.1.0");
+  Started("msa.7.1.0", {0, 1});
+  Spawn("msa.7.1.0", 2);
+  ASSERT_THAT(Told<SrunStart>(0), SizeIs(2));
+  said.clear();
+  // The end of one srun is for its part.
+  From(0, SrunEnded{"msa.7.1.0.1", 1, 1, "no"});
+  ASSERT_THAT(Told<SlurmNoMore>(0), SizeIs(1));
+  EXPECT_EQ(Told<SlurmNoMore>(0)[0].part, 1u);
+  said.clear();
+  From(1, TasksStarted{"msa.7.1.0.1", 0, {{Rank(1), 125, "no"}}, {}});
+  EXPECT_THAT(Told<SlurmNoMore>(0), SizeIs(2));
+}
+
 TEST_F(HeadSlurm, AnEnvironmentTellsOfComponentsThatHaveNoStep) {
   SlurmTask task{Rank(0), 0, JobId(7), 1, 100, 0};
   task.het = true;
