@@ -23,6 +23,15 @@ namespace {
 constexpr std::size_t kMostUnsaid = 64 * 1024;
 constexpr Millis kSpeakAgain{20};
 
+// A terminal that is writable (srun --pty) may take less than a line and wait with the rest: a description of
+// its own may be non-blocking, the program's may not. A terminal that may not be opened stays as it is.
+void PreferOwnDescription(UniqueFd& terminal) {
+  if (::isatty(terminal.get()) == 0) return;
+  UniqueFd own(::open(fmt::format("/proc/self/fd/{}", terminal.get()).c_str(),
+                      O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (own) terminal = std::move(own);
+}
+
 }  // namespace
 
 SlurmTasks::SlurmTasks(EventLoop& loop, SlurmTasksOptions options, Handlers handlers)
@@ -240,6 +249,7 @@ bool SlurmTasks::StartOne(launch::TaskSpec& spec) {
     Voice& voice = voices_[spec.nspace];
     voice.out = std::move(task.out);
     voice.err = std::move(task.err);
+    PreferOwnDescription(voice.err);
   }
   const std::uint64_t client = std::exchange(task.client, 0);
   by_client_.erase(client);
@@ -359,8 +369,8 @@ bool SlurmTasks::Write(const std::string& nspace, const std::string& bytes) {
   return still == voices_.end() || still->second.unsaid.size() <= kMostUnsaid;
 }
 
-// The descriptor is shared with the program: it must not become non-blocking, so poll(2) is asked first. A
-// pipe that is writable takes PIPE_BUF bytes.
+// The description is shared with the program, unless it is a terminal's: it must not become non-blocking, so
+// poll(2) is asked first. A pipe that is writable takes PIPE_BUF bytes.
 void SlurmTasks::Speak(const std::string& nspace) {
   const auto it = voices_.find(nspace);
   if (it == voices_.end()) return;
@@ -369,16 +379,17 @@ void SlurmTasks::Speak(const std::string& nspace) {
   while (!voice.unsaid.empty()) {
     pollfd ready{voice.err.get(), POLLOUT, 0};
     if (::poll(&ready, 1, 0) <= 0) {
-      voice.waits = true;
-      loop_.After(kSpeakAgain, [this, nspace, weak = std::weak_ptr<int>(alive_)] {
-        if (!weak.expired()) Speak(nspace);
-      });
+      SpeakLater(nspace, voice);
       break;
     }
     if ((ready.revents & POLLOUT) == 0) return DropVoice(nspace);  // the reader has gone
     const ssize_t n =
         ::write(voice.err.get(), voice.unsaid.data(), std::min<std::size_t>(voice.unsaid.size(), PIPE_BUF));
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      SpeakLater(nspace, voice);
+      break;
+    }
     if (n <= 0) return DropVoice(nspace);
     voice.unsaid.erase(0, static_cast<std::size_t>(n));
   }
@@ -386,6 +397,13 @@ void SlurmTasks::Speak(const std::string& nspace) {
     voice.lagged = false;
     handlers_.on_heard(nspace);
   }
+}
+
+void SlurmTasks::SpeakLater(const std::string& nspace, Voice& voice) {
+  voice.waits = true;
+  loop_.After(kSpeakAgain, [this, nspace, weak = std::weak_ptr<int>(alive_)] {
+    if (!weak.expired()) Speak(nspace);
+  });
 }
 
 void SlurmTasks::DropVoice(const std::string& nspace) {

@@ -150,6 +150,7 @@ class SlurmTasks final : public launch::TaskRunner {
               std::optional<launch::StartFailure> failure);
   void FailChildren(const std::function<bool(const ChildKey&)>& which, const std::string& text);
   void Speak(const std::string& nspace);
+  void SpeakLater(const std::string& nspace, Voice& voice);
   void DropVoice(const std::string& nspace);
 
   EventLoop& loop_;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,15 +87,19 @@ class SlurmTasksTest : public ::testing::Test {
   UniqueFd RunWithVoice(pid_t pid) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    Run(pid, UniqueFd(ends[1]));
+    return UniqueFd(ends[0]);
+  }
+  // One whose standard error is this.
+  void Run(pid_t pid, UniqueFd err) {
     SlurmJoin join = Join(0, pid);
     join.descriptors.emplace_back(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-    join.descriptors.emplace_back(ends[1]);
+    join.descriptors.push_back(std::move(err));
     tasks_->OnJoin(1, std::move(join));
     std::vector<launch::TaskSpec> specs;
     specs.push_back(Spec(0));
     tasks_->Start(std::move(specs), [this](const auto& pids, const auto&) { started_ = pids; });
     EXPECT_TRUE(Until([&] { return !started_.empty(); }));
-    return UniqueFd(ends[0]);
   }
 
   std::unique_ptr<EventLoop> loop_;
@@ -257,6 +262,29 @@ TEST_F(SlurmTasksTest, APipeThatNobodyReadsHoldsNothingUp) {
     if (n > 0) heard += static_cast<std::size_t>(n);
     return heard > 100'000;
   }));
+  EXPECT_TRUE(Until([&] { return !heard_.empty(); })) << "who waits to go on is told";
+}
+
+TEST_F(SlurmTasksTest, ATerminalThatNobodyReadsHoldsNothingUp) {
+  const UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(master && ::grantpt(master.get()) == 0 && ::unlockpt(master.get()) == 0);
+  UniqueFd slave(::open(::ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(slave);
+  const UniqueFd programs(::dup(slave.get()));
+  Run(Process(), std::move(slave));
+  ::alarm(20);  // a write that waits would wait for ever
+  const std::string line(1000, 'x');
+  for (int i = 0; i < 200; ++i) tasks_->Say({"msa.7.1.3", line});
+  EXPECT_EQ(::fcntl(programs.get(), F_GETFL) & O_NONBLOCK, 0) << "the program's own is as it was";
+  std::size_t heard = 0;
+  ASSERT_EQ(::fcntl(master.get(), F_SETFL, O_NONBLOCK), 0);
+  ASSERT_TRUE(Until([&] {
+    char buffer[65536];
+    const ssize_t n = ::read(master.get(), buffer, sizeof buffer);
+    if (n > 0) heard += static_cast<std::size_t>(n);
+    return heard > 60'000;
+  }));
+  ::alarm(0);
   EXPECT_TRUE(Until([&] { return !heard_.empty(); })) << "who waits to go on is told";
 }
 
