@@ -5,6 +5,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <utility>
+
 #include <fmt/format.h>
 
 namespace msa::jobd {
@@ -106,6 +108,7 @@ void CompanionRuns::OnExit(std::uint64_t request) {
   run.process = {};
   // What it said last may lie in the socket still.
   loop_.After(Millis(0), [this, request, status] {
+    if (closing_) return CheckClosed();
     const auto ended = runs_.find(request);
     if (ended == runs_.end() || ended->second.process.pidfd) return;
     ended->second.channel.reset();
@@ -127,8 +130,15 @@ void CompanionRuns::Trim() {
     it = it->second.process.pidfd ? std::next(it) : runs_.erase(it);
 }
 
-void CompanionRuns::Close() {
+void CompanionRuns::Close(std::function<void()> done) {
+  closing_ = true;
+  on_closed_ = std::move(done);
   for (auto& [request, run] : runs_) run.channel.reset();
+  loop_.After(Millis(0), [this] { CheckClosed(); });
+}
+
+void CompanionRuns::CheckClosed() {
+  if (running() == 0 && on_closed_) std::exchange(on_closed_, nullptr)();
 }
 
 std::size_t CompanionRuns::running() const {

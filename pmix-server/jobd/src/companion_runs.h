@@ -24,8 +24,9 @@ class CompanionRuns {
   CompanionRuns& operator=(const CompanionRuns&) = delete;
 
   void On(const wire::CompanionOrder& order);
-  // Closes their sockets: they cancel what they hold in Slurm, and end.
-  void Close();
+  // Closes their sockets: they cancel what they hold in Slurm, and end; then `done`, once, from the loop.
+  // Nothing more is told of them.
+  void Close(std::function<void()> done);
   std::size_t running() const;
 
  private:
@@ -41,11 +42,14 @@ class CompanionRuns {
   void OnExit(std::uint64_t request);
   void TellGone(std::uint64_t request, std::string why);
   void Trim();
+  void CheckClosed();
 
   EventLoop& loop_;
   const std::string program_;
   const Outlet outlet_;
   std::map<std::uint64_t, Run> runs_;  // by request
+  bool closing_ = false;
+  std::function<void()> on_closed_;  // until it was called
 };
 
 }  // namespace msa::jobd

@@ -1,6 +1,7 @@
 #include "jobd.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -391,7 +392,15 @@ void Jobd::Leave(const std::string& reason) {
   spdlog::info("leaving: {}", reason);
   if (member_) member_->StopStarts({});
   if (slurm_) slurm_->KillAll({}, [](int) {});
-  if (companions_) companions_->Close();
+  if (!companions_) return KillAllAndVanish();
+  launcher_->Signal({}, SIGKILL);
+  companions_->Close([this] { KillAllAndVanish(); });
+  loop_.After(options_.companion_wait, [this] { KillAllAndVanish(); });
+}
+
+// Also what is no task: msa-companion has had its time.
+void Jobd::KillAllAndVanish() {
+  if (std::exchange(vanishing_, true)) return;
   launcher_->KillAll({}, [this](int survivors) {
     if (survivors > 0)
       spdlog::error("{} processes of the job could not be killed; look for state D", survivors);

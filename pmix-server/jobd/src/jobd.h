@@ -40,6 +40,8 @@ struct JobdOptions {
   std::shared_ptr<const Machine> machine;  // of topology_xml; null: Create reads it
   Millis orphan_wait{5'000};  // a job daemon without a job leaves when noded stays away that long
   Millis peer_limit{10'000};  // to reach the other members
+  // For msa-companion to cancel its job when this job daemon leaves: the node daemon waits 3 s in all.
+  Millis companion_wait{2'000};
   Millis exit_sync{
       100};  // until the exit record is synced, unless the controller has acknowledged it by then
   Millis tls_delay{200};  // of an idle job daemon's preparation of TLS, which a job on one node never needs
@@ -95,6 +97,7 @@ class Jobd final : private HeadOutlet {
   // the end
   void Fatal(const std::string& reason);
   void Leave(const std::string& reason);
+  void KillAllAndVanish();
   void Vanish();
 
   // HeadOutlet
@@ -142,6 +145,7 @@ class Jobd final : private HeadOutlet {
   std::string address_;                  // where the mesh was told to listen
   std::unique_ptr<ForeignLinks> links_;  // at the head, once another job is linked
   bool leaving_ = false;
+  bool vanishing_ = false;
   bool gone_ = false;
   TimerId orphan_timer_{};
   TimerId tls_timer_{};

@@ -88,8 +88,20 @@ TEST_F(CompanionRunsTest, ClosedTheyEnd) {
   Ask(5);
   Ask(6);
   Await(2);
-  runs->Close();
-  AwaitEnd();
+  bool closed = false;
+  runs->Close([&] { closed = runs->running() == 0; });
+  const SteadyTime limit = SteadyNow() + Millis(20'000);
+  while (!closed && SteadyNow() < limit) (void)loop->RunOnce(Millis(100));
+  EXPECT_TRUE(closed);
+  EXPECT_THAT(reports, SizeIs(2)) << "nothing more is told of them";
+}
+
+TEST_F(CompanionRunsTest, WhereNoneRunsTheyAreClosedSoon) {
+  bool closed = false;
+  runs->Close([&] { closed = true; });
+  EXPECT_FALSE(closed) << "never inside the call";
+  (void)loop->RunOnce(Millis(100));
+  EXPECT_TRUE(closed);
 }
 
 }  // namespace

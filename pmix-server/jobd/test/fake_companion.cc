@@ -1,5 +1,8 @@
 // Stands in for msa-companion: grants a job whose number is the ask's request, and tells its end when it is
-// released. Asked for no partition it dies; the second time (`again`) it goes on.
+// released. Asked for no partition it dies; the second time (`again`) it goes on. Left alone it cancels the
+// job: a file "cancelled.<job>" in MSA_TEST_DIRECTORY, if that is set.
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -51,6 +54,11 @@ int main(int argc, char** argv) {
       if (!*frame) break;
       OnFrame(fd, **frame, job);
     }
+  }
+  if (const char* directory = ::getenv("MSA_TEST_DIRECTORY"); directory != nullptr && job.value != 0) {
+    ::poll(nullptr, 0, 200);  // what slurmctld takes to answer
+    const std::string path = std::string(directory) + "/cancelled." + std::to_string(job.value);
+    ::close(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   }
   return 0;
 }

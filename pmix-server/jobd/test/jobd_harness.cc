@@ -76,7 +76,7 @@ void JobdHarness::StartJobd(Node& node) {
       MSA_TEST_JOBD,     "--node",           node.spec.name,        "--noded",           node.socket,
       "--directory",     node.run_directory, "--trampoline",        MSA_TEST_TRAMPOLINE, "--topology-xml",
       MSA_TEST_TOPOLOGY, "--shm-directory",  shm_ / node.spec.name, "--system",          directory_.path(),
-      "--srun",          MSA_TEST_SRUN};
+      "--srun",          MSA_TEST_SRUN,      "--companion",         MSA_TEST_COMPANION};
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -254,6 +254,8 @@ void JobdHarness::OnFrame(Node& node, const wire::Frame& frame) {
       return nam_asks.push_back(*wire::Decode<wire::NamFromTask>(frame.payload));
     case wire::NamTaskGone::kType:
       return nam_gone.push_back(*wire::Decode<wire::NamTaskGone>(frame.payload));
+    case wire::CompanionReport::kType:
+      return companions.push_back(*wire::Decode<wire::CompanionReport>(frame.payload));
     case wire::MemberFailed::kType:
       return failures.push_back(*wire::Decode<wire::MemberFailed>(frame.payload));
     case wire::JobExit::kType:

@@ -15,6 +15,7 @@
 
 #include "msa/adapters/process/event_loop.h"
 #include "msa/adapters/process/frame_channel.h"
+#include "msa/base/companion_messages.h"
 #include "msa/base/messages.h"
 #include "msa/base/nam_relay.h"
 #include "msa/support/scratch_directory.h"
@@ -122,6 +123,7 @@ class JobdHarness {
   std::vector<wire::GrantAsk> asks;
   std::vector<std::uint64_t> releases;
   std::vector<wire::MemberFailed> failures;
+  std::vector<wire::CompanionReport> companions;
   std::vector<wire::Output> records;
   std::vector<wire::Notice> notices;
   std::vector<wire::InputAck> input_acks;

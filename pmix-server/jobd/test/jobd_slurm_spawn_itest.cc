@@ -1,6 +1,8 @@
 // MPI_Comm_spawn in jobs of Slurm: a stand-in for srun starts the children.
 #include <stdlib.h>
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,6 +91,19 @@ TEST_F(JobdSlurmSpawn, AnAbortOfAConnectedChildEndsItsParent) {
   ASSERT_TRUE(step.UntilOver()) << step.AllErr();
   EXPECT_NE(step.codes[0], 0);
   EXPECT_THAT(step.Err(0), HasSubstr("spawn 1 is aborted by task 0 with code 9"));
+}
+
+TEST_F(JobdSlurmSpawn, ACompanionHasTheTimeToCancelItsJobWhenTheJobDaemonLeaves) {
+  Begin();
+  wire::CompanionAsk ask;
+  ask.request = 5;
+  ask.partition = "booster";
+  job.ToHead(wire::CompanionOrder::Of(5, ask));
+  ASSERT_TRUE(job.Until([&] { return !job.companions.empty(); }));
+  ASSERT_EQ(job.companions[0].type, wire::CompanionGranted::kType);
+  job.ToHead(wire::CancelJob{wire::JobState::kCompleted, 0, "Slurm has ended it"});
+  ASSERT_TRUE(job.UntilOver());
+  EXPECT_TRUE(std::filesystem::exists(job.directory() + "/cancelled.5"));
 }
 
 }  // namespace
