@@ -107,6 +107,7 @@ ControllerSession::Handlers NodeDaemon::ControllerHandlers() {
   handlers.on_start_job = [this](node_control::StartJob start) {
     if (const Status fault = Fault("noded.start_job"); !fault.ok())
       return OnGone({{start.job, start.incarnation}, fault.message(), false, {}, 0, false});
+    if (slurm_) slurm_->OnLaunch(start.job);
     jobds_.Assign(std::move(start));
   };
   handlers.on_to_jobd = [this](node_control::ToJobd command) { OnToJobd(std::move(command)); };

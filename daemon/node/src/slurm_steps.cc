@@ -12,6 +12,8 @@ namespace {
 
 // Of jobs that end while a controller is away: at ten a second the last two minutes' worth.
 constexpr std::size_t kMaxJobEnds = 1024;
+// Components of a heterogeneous job follow its leader's number (MAX_HET_JOB_COMPS of Slurm 22.05).
+constexpr std::uint64_t kMaxComponents = 128;
 
 template <class M>
 wire::Frame FrameOf(const M& message) {
@@ -94,6 +96,14 @@ Status SlurmSteps::OnController(const wire::Frame& frame) {
                        wire::Decode<wire::SlurmStepVerdict>(frame.payload));
   OnVerdict(verdict);
   return Status::Ok();
+}
+
+// Which of the numbers are components of this job is not known here. An end of another job among them was
+// told in this session, and the controller's agent tells of it too.
+void SlurmSteps::OnLaunch(JobId job) {
+  std::erase_if(job_ends_, [&](const auto& end) {
+    return end.component_job >= job && end.component_job.value - job.value < kMaxComponents;
+  });
 }
 
 void SlurmSteps::OnVerdict(const wire::SlurmStepVerdict& verdict) {

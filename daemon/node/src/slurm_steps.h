@@ -41,6 +41,8 @@ class SlurmSteps {
   void OnRegistered();
   // A message of the controller's. kInvalidArgument: none of those that are for here.
   Status OnController(const wire::Frame& frame);
+  // The controller starts the job here: ends of its components are those of a run before.
+  void OnLaunch(JobId job);
   // A job daemon has its job.
   void OnHere(const JobKey& key);
   // The controller ends the job here.

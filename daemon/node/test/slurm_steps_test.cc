@@ -253,6 +253,22 @@ TEST_F(SlurmStepsTest, AControllerThatComesBackIsToldOfStepsAndOfEndsThatItMayHa
   EXPECT_EQ(Told<wire::SlurmJobEnd>()[0].component_job, JobId(5));
 }
 
+TEST_F(SlurmStepsTest, TheEndOfARunIsNotToldOfTheNextOneThatHoldsTheNodeWithoutAStep) {
+  for (const std::uint64_t component : {6, 7, 8, 200}) {
+    wire::SlurmJobEnd end;
+    end.component_job = JobId(component);
+    Connect().channel->SendMessage(end);
+  }
+  ASSERT_TRUE(Until([&] { return Told<wire::SlurmJobEnd>().size() == 4; }));
+  steps_->OnLaunch(kJob.job);
+  told_.clear();
+  steps_->OnRegistered();
+  const auto told = Told<wire::SlurmJobEnd>();
+  ASSERT_EQ(told.size(), 2u) << "7, and 8, which may be a component of it, have begun again";
+  EXPECT_EQ(told[0].component_job, JobId(6));
+  EXPECT_EQ(told[1].component_job, JobId(200));
+}
+
 TEST_F(SlurmStepsTest, AnotherComponentOfAStepThatRunsGetsItsAnswerToo) {
   AcceptedStep(0);
   Stepd& second = BeginStep(0, 8);
