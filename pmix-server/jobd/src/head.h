@@ -367,7 +367,7 @@ class Head {
   void RememberSlurmStep(StepId id, const std::string& text);
   void SayToSlurm(StepId id, const std::string& text);
   JobId SlurmJobOf(std::uint32_t member) const;
-  // Of a rank on these cores: the companion that holds them, else as above.
+  // Of a rank on these cores: the companion or the component that holds them, else as above.
   JobId SlurmJobOf(std::uint32_t member, const std::vector<std::uint16_t>& cores) const;
   void NumberParts(Namespace& ns);
   void StartSruns(const Namespace& ns);
@@ -461,9 +461,9 @@ class Head {
   // Ends of steps that are forgotten: a session that comes too late must not run its step again.
   std::deque<std::pair<std::string, wire::SessionEnd>> past_;
   std::map<StepId, SlurmGathering> gatherings_;
-  // Under which job of Slurm a member's node can be used, where that is not the job's own number: that of a
-  // component, or of the companion that lent the node.
+  // Under which component's number a member's node can be used, by its tasks, where the cores tell nothing.
   std::map<std::uint32_t, JobId> slurm_jobs_;
+  std::map<JobId, std::map<std::uint32_t, std::vector<std::uint16_t>>> own_cores_;  // component, member
   bool het_ = false;  // a heterogeneous job of Slurm's
   std::map<StepId, std::string>
       slurm_past_;  // steps that were; what a task of theirs that comes late is told

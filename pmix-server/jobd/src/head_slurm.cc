@@ -144,14 +144,17 @@ JobId Head::SlurmJobOf(std::uint32_t member) const {
 }
 
 JobId Head::SlurmJobOf(std::uint32_t member, const std::vector<std::uint16_t>& cores) const {
+  const auto holds = [&](const std::vector<std::uint16_t>& held) {
+    return std::find_first_of(held.begin(), held.end(), cores.begin(), cores.end()) != held.end();
+  };
   for (const auto& [grant, job] : companions_) {
     const auto shares = grants_.find(grant);
     if (shares == grants_.end()) continue;
     for (const wire::GrantShare& share : shares->second)
-      if (share.member == member && std::find_first_of(share.cores.begin(), share.cores.end(), cores.begin(),
-                                                       cores.end()) != share.cores.end())
-        return job;
+      if (share.member == member && holds(share.cores)) return job;
   }
+  for (const auto& [job, members] : own_cores_)
+    if (const auto own = members.find(member); own != members.end() && holds(own->second)) return job;
   return SlurmJobOf(member);
 }
 

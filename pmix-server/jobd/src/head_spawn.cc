@@ -149,12 +149,12 @@ void Head::Borrow(const wire::GrantAnswer& answer) {
   RefreshSlots();
 }
 
-// Nothing is lent: the job holds more in Slurm than its steps have told of, and that is in the membership
-// now.
+// Nothing is lent: what a component of the job holds in Slurm, which is in the membership now, and may be
+// more than its steps have told of.
 void Head::OnOwnNodes(const wire::GrantAnswer& answer) {
   het_ = het_ || (answer.slurm_job.value != 0 && answer.slurm_job != launch_.job);
   for (const wire::GrantShare& share : answer.shares)
-    if (answer.slurm_job != launch_.job) slurm_jobs_[share.member] = answer.slurm_job;
+    own_cores_[answer.slurm_job][share.member] = share.cores;
   if (open_asks_.erase(answer.request) == 0) return;
   const auto it = std::find_if(spawns_.begin(), spawns_.end(), [&](const auto& entry) {
     return entry.second.grant_request == answer.request;

@@ -242,6 +242,29 @@ TEST_F(HeadSlurm, ASpawnThatFailsInOnePartEndsTheSrunsOfAll) {
   EXPECT_THAT(Told<SlurmNoMore>(0), SizeIs(2));
 }
 
+TEST_F(HeadSlurm, OfTwoComponentsOnANodeTheCoresSayWhoseChildrenTheyAre) {
+  FromController(wire::MembersChanged{Epoch(2), {Node(0, "cn0", 4), Node(1, "bn0", 4)}, {}});
+  wire::GrantAnswer own;
+  own.slurm_job = JobId(7);
+  own.shares = {{0, {0, 1}}, {1, {0, 1, 2, 3}}};
+  FromController(own);
+  own.slurm_job = JobId(8);
+  own.shares = {{0, {2, 3}}};
+  FromController(own);
+  // The last that is heard of is of the other component.
+  From(0, SlurmJoined{StepId(0), 1, {{{"./prog"}, "/"}}, {{Rank(0), 0, JobId(8), 1, 100, 0}}});
+  Ready("msa.7.1.0");
+  Started("msa.7.1.0", {0});
+  said.clear();
+  Spawn("msa.7.1.0", 3);
+  const auto orders = Told<SrunStart>(0);
+  ASSERT_THAT(orders, SizeIs(2));
+  EXPECT_EQ(orders[0].het_group, 0);
+  EXPECT_THAT(orders[0].hosts, ElementsAre("cn0"));
+  EXPECT_EQ(orders[1].het_group, 1);
+  EXPECT_THAT(orders[1].hosts, ElementsAre("cn0", "cn0"));
+}
+
 TEST_F(HeadSlurm, AnEnvironmentTellsOfComponentsThatHaveNoStep) {
   SlurmTask task{Rank(0), 0, JobId(7), 1, 100, 0};
   task.het = true;

@@ -346,6 +346,8 @@ class Controller::Impl {
   Job& NewSlurmJob(const SlurmKey& key, const SlurmStep& step, JobSpec spec);
   // True: the job's membership has changed; new members are added to `fresh`.
   bool AddSlurmShare(Job& job, const wire::SlurmStepBegin& part, std::vector<std::uint32_t>& fresh);
+  // To the head of a heterogeneous job: which cores are whose, since components may share a node.
+  void SendComponents(const Job& job);
   void EndSlurmShare(Job& job, std::uint32_t component, const std::string& node);
 
   // -- grants of jobs that Slurm schedules: companion jobs

@@ -134,15 +134,30 @@ Result<Controller::Impl::Job*> Controller::Impl::TakeSlurmStep(const SlurmKey& k
     TakeGateways(*job);
     Put(*job);
     SendStart(*job, fresh, true);
+    SendComponents(*job);
     Change(*job);
   } else if (changed) {
     record.epoch = Epoch(record.epoch.value + 1);
     Put(*job);
     SendStart(*job, fresh, false);
     SendMembership(*job, "", fresh);
+    SendComponents(*job);
     Change(*job);
   }
   return job;
+}
+
+void Controller::Impl::SendComponents(const Job& job) {
+  const JobRecord& record = job.record;
+  if (record.slurm_jobs.size() < 2) return;
+  std::vector<wire::GrantAnswer> own(record.slurm_jobs.size());
+  for (const Allocation& share : record.allocations)
+    if (share.grant.value == 0 && !share.given_back)
+      own[share.component].shares.push_back({share.member, share.cores});
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    own[i].slurm_job = record.slurm_jobs[i];
+    SendToMember(job, record.head, own[i]);
+  }
 }
 
 Controller::Impl::Job& Controller::Impl::NewSlurmJob(const SlurmKey& key, const SlurmStep& step,

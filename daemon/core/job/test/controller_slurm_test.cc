@@ -130,6 +130,21 @@ TEST_F(SlurmSteps, TwoComponentsOnOneNodeAreOneMember) {
   EXPECT_EQ(h.State(JobId(7)), JobState::kCompleted);
 }
 
+TEST_F(SlurmSteps, TheHeadIsToldWhichCoresOfANodeAreOfWhichComponent) {
+  ReportAll(7, 0, {{"cn0", 7, 1, {0}}});
+  EXPECT_THAT(h.ToJobd<wire::GrantAnswer>("cn0"), IsEmpty()) << "of a plain job there is nothing to tell";
+  ReportAll(7, 1, {{"cn0", 8, 1, {2, 3}}});
+  const auto told = h.ToJobd<wire::GrantAnswer>("cn0");
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0].slurm_job, JobId(7));
+  EXPECT_EQ(told[1].slurm_job, JobId(8));
+  EXPECT_EQ(told[1].request, 0u);
+  ASSERT_EQ(told[1].shares.size(), 1u);
+  EXPECT_EQ(told[0].shares.at(0).member, told[1].shares[0].member);
+  EXPECT_THAT(told[0].shares[0].cores, ElementsAre(0));
+  EXPECT_THAT(told[1].shares[0].cores, ElementsAre(2, 3));
+}
+
 TEST_F(SlurmSteps, ANodeWithoutDaemonIsNamedAndEveryNodeHearsOfIt) {
   h.On(event::NodeLost{"cn1", h.sessions["cn1"]});
   h.sessions.erase("cn1");
