@@ -146,6 +146,18 @@ class OwnSlots(Case):
             text = self.ran(f"{het}srun --het-group=0 -n1 {SPAWN} --children 1")
             self.assertEqual(self.children(text), ["cn0"])
 
+    def test_children_come_where_plugstack_conf_leaves_steps_to_slurm(self):
+        plugstack = pathlib.Path(f"/run/msa-vcluster/{HOSTS.name}/etc/slurm/plugstack.conf.d/msa.conf")
+        line = plugstack.read_text()
+        plugstack.write_text(line.rstrip() + " default=no\n")
+        try:
+            text = self.ran(f"srun --msa=yes -N1 -n1 {SPAWN} --children 3", "-p", "cluster", "-N2", "-n8")
+            self.assertEqual(self.children(text), ["cn0"] * 3)
+            text = self.ran(f"srun --msa=yes -n1 {SPAWN} --children 2 --info arch=booster", "-p", "cluster", "-n1")
+            self.assertEqual(self.children(text), ["bn0"] * 2)
+        finally:
+            plugstack.write_text(line)
+
     def test_several_commands_are_one_world(self):
         text = self.ran(f"srun -N2 -n2 {PROGRAMS}/mpi_spawn_multiple", "-p", "cluster", "-N2", "-n8")
         self.assertIn("spawned 3, sum 3\n", text)
