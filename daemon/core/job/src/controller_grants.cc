@@ -5,8 +5,6 @@
 namespace msa {
 namespace {
 
-// A job daemon leaves within milliseconds; one that has not told so after this long is taken for gone.
-constexpr Millis kLeaveWait{2000};
 // Shares of grants given back, kept for `job show`. A job that spawns 10,000 times must not write a growing
 // record.
 constexpr std::size_t kMaxPastShares = 256;

@@ -22,6 +22,9 @@
 
 namespace msa {
 
+// A job daemon leaves within milliseconds; one that has not told so after this long is taken for gone.
+inline constexpr Millis kLeaveWait{2000};
+
 class Controller::Impl {
  public:
   // A job and what need not survive the process.
@@ -341,6 +344,7 @@ class Controller::Impl {
   Status CheckSlurmJob(const SlurmKey& key, const SlurmStep& step) const;
   Status CheckSlurmRoom(const wire::SlurmStepBegin& begin, const JobSpec& spec) const;
   bool AwaitsSlurmRoom(const SlurmKey& key, const SlurmStep& step);
+  bool AwaitsLeavers(const SlurmStep& step, JobId owner);
   Result<Job*> TakeSlurmStep(const SlurmKey& key, const SlurmStep& step);
   Result<JobSpec> SlurmSpec(const wire::SlurmStepBegin& begin) const;
   Job& NewSlurmJob(const SlurmKey& key, const SlurmStep& step, JobSpec spec);

@@ -385,13 +385,18 @@ void Controller::Impl::LoseMember(Job& job, std::uint32_t index, const std::stri
     return Finish(job, {.state = record.state == JobState::kEnding ? record.ending_as : JobState::kNodeFail,
                         .exit_code = CodeWithoutHead(record),
                         .reason = reason});
-  if (record.IsSlurms()) RefuseSlurmSteps(job, lost.node, reason);
+  if (record.IsSlurms()) {
+    RefuseSlurmSteps(job, lost.node, reason);
+    job.own_nodes_known = false;
+    if (daemon_alive) leaving[{lost.node, record.id, record.incarnation}] = now + kLeaveWait;
+  }
   LoseNamClients(job, lost.node);
   std::erase_if(record.members, [&](const wire::Member& m) { return m.index == index; });
   record.epoch = Epoch(record.epoch.value + 1);
   for (Allocation& share : record.allocations) {
     if (share.member != index || share.given_back) continue;
-    share.given_back = share.grant.value != 0;
+    // Slurm may start a step there again: as a new share, of a new member.
+    share.given_back = share.grant.value != 0 || record.IsSlurms();
     const auto grant = grants.find(share.grant);
     if (grant == grants.end() || grant->second.released || record.HoldsShareOf(share.grant)) continue;
     grant->second.released = true;
@@ -409,11 +414,18 @@ void Controller::Impl::LoseMember(Job& job, std::uint32_t index, const std::stri
 }
 
 void Controller::Impl::Handle(event::JobdGone& e) {
-  if (leaving.erase({e.node, e.job, e.incarnation}) > 0) NeedPass();
+  if (leaving.erase({e.node, e.job, e.incarnation}) > 0) {
+    NeedPass();
+    return JudgeSlurmSteps();
+  }
   Job* job = FindActive(e.job, e.incarnation);
-  if (job == nullptr || e.clean) return;
-  if (const wire::Member* member = job->record.MemberOn(e.node))
-    LoseMember(*job, member->index, e.reason, false);
+  const wire::Member* member = job == nullptr ? nullptr : job->record.MemberOn(e.node);
+  if (member == nullptr) return;
+  if (!e.clean) return LoseMember(*job, member->index, e.reason, false);
+  if (!job->record.IsSlurms()) return;
+  // That of an earlier member, which took its time: the launch of this one found it there.
+  job->missing[member->index] = now + options.missing_jobd_wait;
+  Arm(now + options.missing_jobd_wait, e.job);
 }
 
 void Controller::Impl::CheckDeadlines(Job& job) {

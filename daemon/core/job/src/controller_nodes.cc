@@ -80,7 +80,10 @@ std::set<std::pair<JobId, Incarnation>> Controller::Impl::KeepJobds(const event:
     if (member != nullptr && member->index == jobd.member_index) {
       answer.keep.push_back(jobd);
       kept.emplace(jobd.job, jobd.incarnation);
-    } else if (job == nullptr && jobd.is_head && jobd.ended) {
+    } else if (job != nullptr) {
+      // It was lost while it lived, and is told to quit by this answer.
+      leaving[{e.node, jobd.job, jobd.incarnation}] = now + kLeaveWait;
+    } else if (jobd.is_head && jobd.ended) {
       // It may still hold output for its msactl: it leaves by itself.
       answer.keep.push_back(jobd);
       acks.push_back(

@@ -71,6 +71,21 @@ bool Controller::Impl::AwaitsSlurmRoom(const SlurmKey& key, const SlurmStep& ste
   return true;
 }
 
+// A node has one job daemon of a job at a time, and one that is lost may yet be leaving.
+bool Controller::Impl::AwaitsLeavers(const SlurmStep& step, JobId owner) {
+  const Job* job = Find(owner);
+  if (job == nullptr) return false;
+  std::erase_if(leaving, [this](const auto& entry) { return entry.second <= now; });
+  bool awaits = false;
+  for (const wire::SlurmNodeTasks& one : step.nodes) {
+    const auto left = leaving.find({one.node, owner, job->record.incarnation});
+    if (left == leaving.end()) continue;
+    WakeAt(left->second);
+    awaits = true;
+  }
+  return awaits;
+}
+
 // Why the job may not have the step; Ok also where there is no such job yet.
 Status Controller::Impl::CheckSlurmJob(const SlurmKey& key, const SlurmStep& step) const {
   const wire::SlurmStepBegin& begin = step.parts.begin()->second;

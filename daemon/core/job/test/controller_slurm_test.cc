@@ -301,6 +301,48 @@ TEST_F(SlurmSteps, AHeadThatIsLostBeforeTheStepBeginsRefusesItOnAllNodes) {
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("step 7.0"), HasSubstr("no job daemon could be started")));
 }
 
+TEST_F(SlurmSteps, ANodeWhoseJobDaemonWasLostIsOfTheJobAgainWithItsNextStep) {
+  ReportAll(7, 0, het);
+  const std::uint32_t before = h.Record(JobId(7)).MemberOn("cn1")->index;
+  h.On(event::JobdGone{"cn1", JobId(7), Incarnation(1), "killed", false});
+  ASSERT_EQ(h.Record(JobId(7)).MemberOn("cn1"), nullptr);
+  EndStep(7, 0, het);
+  h.Clear();
+  ReportAll(7, 1, het);
+  EXPECT_THAT(Verdicts(true), UnorderedElementsAre("bn0", "cn0", "cn1"));
+  EXPECT_THAT(Started(), ElementsAre("cn1"));
+  ASSERT_NE(h.Record(JobId(7)).MemberOn("cn1"), nullptr);
+  EXPECT_NE(h.Record(JobId(7)).MemberOn("cn1")->index, before);
+  EXPECT_THAT(h.Record(JobId(7)).MemberOn("cn1")->cores, ElementsAre(2));
+  // It leaves the job as any other.
+  EndStep(7, 1, het);
+  h.Clear();
+  h.On(event::SlurmJobEnd{"cn1", JobId(7)});
+  EXPECT_THAT(h.QuitNodes(), ElementsAre("cn1"));
+  EXPECT_EQ(h.Record(JobId(7)).MemberOn("cn1"), nullptr);
+}
+
+TEST_F(SlurmSteps, AStepWaitsWhereALostJobDaemonIsStillLeaving) {
+  ReportAll(7, 0, het);
+  wire::MemberFailed failed;
+  failed.index = h.Record(JobId(7)).MemberOn("cn1")->index;
+  failed.reason = "its peers do not reach it";
+  h.On(event::FromJobd{"cn1", JobId(7), Incarnation(1), failed});
+  ASSERT_THAT(h.QuitNodes(), ElementsAre("cn1"));
+  EndStep(7, 0, het);
+  h.Clear();
+  ReportAll(7, 1, het);
+  EXPECT_THAT(h.Sent<effect::SlurmVerdict>(), IsEmpty()) << "its launch would find the old one there";
+  h.On(event::JobdGone{"cn1", JobId(7), Incarnation(1), "asked to leave", true});
+  EXPECT_THAT(Verdicts(true), UnorderedElementsAre("bn0", "cn0", "cn1"));
+  EXPECT_THAT(Started(), ElementsAre("cn1"));
+  // One that takes longer than its time has swallowed the launch: it is sent again.
+  h.Clear();
+  h.On(event::JobdGone{"cn1", JobId(7), Incarnation(1), "asked to leave", true});
+  h.Live(Millis(4'000));
+  EXPECT_THAT(Started(), ElementsAre("cn1"));
+}
+
 TEST_F(SlurmSteps, AJobWaitsForStepsThatAreStillBeingEndedElsewhere) {
   ReportAll(7, 0, het);
   const std::string head = h.HeadNode(JobId(7));
