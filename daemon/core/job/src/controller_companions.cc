@@ -3,6 +3,8 @@
 // msa/base/companion_messages.h.
 #include <algorithm>
 
+#include "msa/job/name_text.h"
+
 #include "controller_impl.h"
 
 namespace msa {
@@ -174,7 +176,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string& node, wire::Compan
   };
   switch (m.type) {
     case 0:
-      return CompanionGone(job, m.request, fmt::format("{}: {}", node, m.payload));
+      return CompanionGone(job, m.request, fmt::format("{}: {}", node, CleanReason(m.payload)));
     case wire::CompanionPending::kType:
       return with(wire::CompanionPending());
     case wire::CompanionGranted::kType:
@@ -192,7 +194,7 @@ void Controller::Impl::OnCompanion(Job& job, std::uint64_t request, const wire::
   const auto waiting = FindAsk(job.record.id, request);
   if (waiting == asks.end() || !waiting->slurm || waiting->slurm->granted) return;
   waiting->slurm->job = m.job;
-  const std::string& why = m.message.empty() ? m.reason : m.message;
+  const std::string why = CleanReason(m.message.empty() ? m.reason : m.message);
   waiting->reason = m.job.value == 0 ? why : fmt::format("{} is queued: {}", InSlurm(m.job), why);
   Change(job);
 }
@@ -216,14 +218,14 @@ void Controller::Impl::OnCompanion(Job& job, std::uint64_t request, wire::Compan
 void Controller::Impl::OnCompanion(Job& job, std::uint64_t request, const wire::CompanionRefused& m) {
   const auto waiting = FindAsk(job.record.id, request);
   if (waiting == asks.end() || !waiting->slurm) return;
-  AnswerAsk(job, request, nullptr, m.message.empty() ? m.reason : m.message);
+  AnswerAsk(job, request, nullptr, CleanReason(m.message.empty() ? m.reason : m.message));
   asks.erase(waiting);
   Change(job);
 }
 
 void Controller::Impl::OnCompanion(Job& job, std::uint64_t request, const wire::CompanionEnded& m) {
-  const std::string why = fmt::format("{}{}{}", m.state.empty() ? "it is over" : m.state,
-                                      m.message.empty() ? "" : ": ", m.message);
+  const std::string why = CleanReason(fmt::format("{}{}{}", m.state.empty() ? "it is over" : m.state,
+                                                  m.message.empty() ? "" : ": ", m.message));
   if (const auto waiting = FindAsk(job.record.id, request); waiting != asks.end() && waiting->slurm) {
     AnswerAsk(job, request, nullptr, fmt::format("{} has ended: {}", InSlurm(m.job), why));
     asks.erase(waiting);
@@ -291,7 +293,7 @@ Status Controller::Impl::CheckCompanion(const Job& job, const WaitingAsk& waitin
   const auto untrue = [&](const std::string& what) {
     return Error(Code::kPermissionDenied, "what was said of {} is not so: {}", InSlurm(granted.job), what);
   };
-  if (answer.code != Code::kOk) return untrue(answer.message);
+  if (answer.code != Code::kOk) return untrue(CleanReason(answer.message));
   if (answer.job.job != granted.job) return untrue("Slurm told of another job");
   if (answer.job.user.uid != job.record.user.uid)
     return untrue(fmt::format("it belongs to uid {}, not to {}", answer.job.user.uid, job.record.user_name));

@@ -216,6 +216,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::JobStarted&
 }
 
 void Controller::Impl::OnMessage(Job& job, const std::string&, wire::NamespaceReport& m) {
+  m.command = CleanName(m.command);
   const bool is_the_step = m.parent.empty() && job.record.spec.mode == wire::JobMode::kStep;
   auto& list = job.record.namespaces;
   const auto it =
@@ -239,7 +240,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string& node, wire::JobExi
   Ending ending;
   ending.state = IsFinal(m.state) ? m.state : JobState::kFailed;
   ending.exit_code = m.exit_code;
-  ending.reason = m.message;
+  ending.reason = CleanReason(m.message);
   ending.acked_node = &node;
   ending.ended_at_ms = m.ended_at_ms;
   if (ending.reason.empty() && ending.state != JobState::kCompleted) ending.reason = job.record.reason;
@@ -251,7 +252,7 @@ void Controller::Impl::OnMessage(Job& job, const std::string& node, wire::JobExi
 void Controller::Impl::OnMessage(Job& job, const std::string& node, wire::MemberFailed& m) {
   const wire::Member* member = job.record.FindMember(m.index);
   if (member == nullptr || member->node != node) return;
-  LoseMember(job, m.index, m.reason, true);
+  LoseMember(job, m.index, CleanReason(m.reason), true);
 }
 
 void Controller::Impl::Handle(event::FromJobd& e) {

@@ -1,6 +1,8 @@
 // What msa-slurm-agent sees in Slurm, and does there: see msa/base/slurm_agent_messages.h.
 #include <algorithm>
 
+#include "msa/job/name_text.h"
+
 #include "controller_impl.h"
 
 namespace msa {
@@ -107,7 +109,8 @@ void Controller::Impl::OnAgent(std::uint64_t id, wire::SlurmJobAnswer& m) {
   if (m.code == Code::kUnavailable || m.code == Code::kInternal) {
     // Asked again at the next tick.
     waiting->slurm->question = 0;
-    waiting->reason = fmt::format("Slurm does not confirm job {}: {}", waiting->slurm->job, m.message);
+    waiting->reason =
+        fmt::format("Slurm does not confirm job {}: {}", waiting->slurm->job, CleanReason(m.message));
     return WakeAt(now + kAskAgain);
   }
   if (const Status status = CheckCompanion(job, *waiting, m); !status.ok()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "msa/job/nam_options.h"
+#include "msa/job/name_text.h"
 #include "msa/topology/size_text.h"
 
 #include "controller_impl.h"
@@ -18,7 +19,8 @@ constexpr Millis kLookAgain{200};
 
 Result<JobSpec> Controller::Impl::SlurmSpec(const wire::SlurmStepBegin& begin) const {
   JobSpec spec;
-  spec.name = begin.job_name.empty() ? "slurm" : begin.job_name;
+  // Slurm takes any bytes for a job's name, and users set the variables that a step is told of by.
+  spec.name = begin.job_name.empty() ? "slurm" : CleanName(begin.job_name.substr(0, kMaxNameBytes));
   spec.cwd = std::string("/");  // not "/": gcc 12 warns of an overlap (bug 105651)
   spec.mode = wire::JobMode::kAlloc;
   if (begin.options.on_child_failure == "event") spec.on_child_failure = wire::OnChildFailure::kEvent;
@@ -187,7 +189,8 @@ Controller::Impl::Job& Controller::Impl::NewSlurmJob(const SlurmKey& key, const 
   record.id = key.first;
   record.incarnation = again ? Incarnation(before.value + 1) : Incarnation(1);
   record.user = begin.user;
-  record.user_name = begin.user_name.empty() ? fmt::format("uid {}", begin.user.uid) : begin.user_name;
+  record.user_name = begin.user_name.empty() ? fmt::format("uid {}", begin.user.uid)
+                                             : CleanName(begin.user_name.substr(0, kMaxNameBytes));
   record.spec = std::move(spec);
   record.secret = step.secret;
   record.submitted_at = now;

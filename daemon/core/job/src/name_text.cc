@@ -54,4 +54,6 @@ std::string CleanName(std::string_view text) {
   return out;
 }
 
+std::string CleanReason(std::string_view text) { return CleanName(text.substr(0, kMaxReasonBytes)); }
+
 }  // namespace msa

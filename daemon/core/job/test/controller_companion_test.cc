@@ -314,6 +314,33 @@ TEST_F(Companions, AnAgentThatCannotTellOfTheJobsNodesDelaysNoCompanion) {
   EXPECT_THAT(Orders(), ElementsAre(wire::CompanionAsk::kType));
 }
 
+TEST_F(Companions, WhatMsaCompanionSaysIsShownAsPlainText) {
+  AgentKnows();
+  h.FromHead(kJob, Ask());
+  wire::CompanionPending pending;
+  pending.job = kCompanion;
+  pending.message = "it\xff waits\n";
+  Report(pending);
+  EXPECT_THAT(View().reason, HasSubstr("it? waits?"));
+  Report(Granted());
+  Answer(Truth());
+  wire::CompanionEnded over;
+  over.job = kCompanion;
+  over.state = "CANCELLED";
+  over.message = "by \xfe" + std::string(100'000, 'x');
+  Report(over);
+  const auto changed = h.ToJobd<wire::MembersChanged>("cn0");
+  EXPECT_THAT(changed.back().reason, HasSubstr("CANCELLED: by ?xx"));
+  EXPECT_LT(changed.back().reason.size(), 2000u);
+}
+
+TEST_F(Companions, AReasonThatAJobDaemonGivesIsShownAsPlainText) {
+  auto exit = Harness::ExitOf(kJob, JobState::kFailed, 1);
+  exit.message = "rank 0 \xff";
+  h.FromHead(kJob, exit);
+  EXPECT_EQ(h.Record(kJob).reason, "rank 0 ?");
+}
+
 TEST_F(Companions, SlurmsRefusalIsPassedOn) {
   h.FromHead(kJob, Ask());
   wire::CompanionRefused refused;

@@ -414,6 +414,16 @@ TEST_F(SlurmSteps, AllotmentsAreCheckedBeforeAnyTaskStarts) {
   EXPECT_THAT(Refusal(), HasSubstr("rx"));
 }
 
+TEST_F(SlurmSteps, ANameOfAnyBytesIsShownAsPlainText) {
+  const std::vector<Part> one = {{"cn0", 7, 1, {0}}};
+  auto begin = Begin(7, 0, one, one[0]);
+  begin.job_name = "run\xff\n" + std::string(300, 'x');
+  begin.user_name = "ada\x80";
+  h.On(event::SlurmStepBegin{"cn0", begin, "5ec7e7"});
+  EXPECT_EQ(h.Record(JobId(7)).spec.name, "run??" + std::string(250, 'x'));
+  EXPECT_EQ(h.Record(JobId(7)).user_name, "ada?");
+}
+
 TEST_F(SlurmSteps, SubmissionsGoToSlurm) {
   const auto id = h.Submit(Harness::Request(Harness::Spec("cluster", 1)));
   EXPECT_THAT(id.status().message(), HasSubstr("sbatch"));

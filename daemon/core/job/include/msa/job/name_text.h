@@ -15,4 +15,8 @@ Status CheckName(std::string_view what, std::string_view text);
 // `text` with '?' for each byte that CheckName would refuse.
 std::string CleanName(std::string_view text);
 
+// The same of what a user's processes or Slurm give as a reason; no longer than anybody reads.
+inline constexpr std::size_t kMaxReasonBytes = 1024;
+std::string CleanReason(std::string_view text);
+
 }  // namespace msa
