@@ -90,7 +90,7 @@ class Agent {
   }
 
   // One that cannot be cancelled now is tried again at the next change, or ask.
-  void Sweep(const std::vector<JobId>& over, std::uint64_t id) {
+  void Sweep(const std::map<JobId, Incarnation>& over, std::uint64_t id) {
     wire::SlurmOrphansCancelled done;
     for (const JobId job : book_.Orphans(over)) {
       const Status status = SignalJob(job, SIGKILL);
@@ -136,7 +136,11 @@ class Agent {
   void Answer(const wire::SlurmCancelOrphans& ask, std::uint64_t id) {
     since_ = 0;  // what happened since the last look counts
     LookAtJobs();
-    Sweep(ask.parents, id);
+    constexpr Incarnation kAll{~std::uint32_t{0}};
+    std::map<JobId, Incarnation> over;
+    for (std::size_t i = 0; i < ask.parents.size(); ++i)
+      over[ask.parents[i]] = i < ask.incarnations.size() ? ask.incarnations[i] : kAll;
+    Sweep(over, id);
   }
   void Answer(const wire::SlurmKillStep& ask, std::uint64_t id) {
     Done(SignalStep(ask.job, ask.step, ask.signal), id);
@@ -153,7 +157,7 @@ class Agent {
   JobBook book_;
   std::vector<JobId> told_orphans_;
   std::string cluster_;
-  int told_up_ = -1;  // -1: nothing was told yet
+  int told_up_ = -1;   // -1: nothing was told yet
   bool gone_ = false;  // the controller
 };
 

@@ -21,24 +21,31 @@ bool TakeNumber(std::string_view& rest, T& number) {
   return true;
 }
 
+bool AtEnd(std::string_view rest) { return rest.empty() || rest.front() == ' '; }
+
 }  // namespace
 
 Mark MarkOf(const wire::CompanionAsk& ask) {
-  return {.parent = ask.parent, .restarts = ask.restarts, .request = ask.request};
+  return {
+      .parent = ask.parent, .restarts = ask.restarts, .request = ask.request, .incarnation = ask.incarnation};
 }
 
 std::string JobName(const Mark& mark) { return fmt::format("msa:{}.{}", mark.parent, mark.request); }
 
 std::string JobComment(const Mark& mark) {
-  return fmt::format("msa parent={} restart={} request={}", mark.parent, mark.restarts, mark.request);
+  std::string comment =
+      fmt::format("msa parent={} restart={} request={}", mark.parent, mark.restarts, mark.request);
+  if (mark.incarnation.value != 0) comment += fmt::format(" run={}", mark.incarnation);
+  return comment;
 }
 
 std::optional<Mark> ParseMark(std::string_view name, std::string_view comment) {
   Mark mark;
   const bool written = TakeText(comment, "msa parent=") && TakeNumber(comment, mark.parent.value) &&
                        TakeText(comment, " restart=") && TakeNumber(comment, mark.restarts) &&
-                       TakeText(comment, " request=") && TakeNumber(comment, mark.request) &&
-                       (comment.empty() || comment.front() == ' ');
+                       TakeText(comment, " request=") && TakeNumber(comment, mark.request) && AtEnd(comment);
+  Incarnation run;
+  if (TakeText(comment, " run=") && TakeNumber(comment, run.value) && AtEnd(comment)) mark.incarnation = run;
   if (!written || mark.parent.value == 0 || name != JobName(mark)) return std::nullopt;
   return mark;
 }

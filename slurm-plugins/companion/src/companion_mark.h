@@ -14,6 +14,7 @@ struct Mark {
   JobId parent;                // the leader's id
   std::uint32_t restarts = 0;  // of the parent, when it asked: a requeued job does not inherit companions
   std::uint64_t request = 0;   // unique in that run of the parent
+  Incarnation incarnation{0};  // of the parent in msa: Slurm's job may have several; 0: not told
   friend bool operator==(const Mark&, const Mark&) = default;
 };
 
@@ -21,7 +22,7 @@ Mark MarkOf(const wire::CompanionAsk& ask);
 
 // "msa:12.3"
 std::string JobName(const Mark& mark);
-// "msa parent=12 restart=0 request=3"
+// "msa parent=12 restart=0 request=3 run=1"
 std::string JobComment(const Mark& mark);
 
 // What JobName and JobComment wrote, both of the same companion; any other texts, which any user may give his

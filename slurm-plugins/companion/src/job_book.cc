@@ -42,16 +42,17 @@ std::vector<wire::SlurmJobsChanged> JobBook::Update(std::vector<wire::SlurmJob> 
   return Cut(std::move(changed), per_frame);
 }
 
-std::vector<JobId> JobBook::Orphans(const std::vector<JobId>& over) const {
+std::vector<JobId> JobBook::Orphans(const std::map<JobId, Incarnation>& over) const {
   std::vector<JobId> orphans;
   for (const auto& [id, job] : jobs_) {
     if (job.over) continue;
     const auto mark = ParseMark(job.name, job.comment);
     if (!mark) continue;
     const auto parent = jobs_.find(mark->parent);
+    const auto until = over.find(mark->parent);
     const bool lives = parent != jobs_.end() && !parent->second.over &&
                        parent->second.user.uid == job.user.uid && parent->second.restarts <= mark->restarts &&
-                       std::find(over.begin(), over.end(), mark->parent) == over.end();
+                       (until == over.end() || mark->incarnation > until->second);
     if (!lives) orphans.push_back(id);
   }
   return orphans;

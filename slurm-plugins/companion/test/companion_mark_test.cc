@@ -6,10 +6,19 @@ namespace msa::companion {
 namespace {
 
 TEST(CompanionMark, IsReadAsItWasWritten) {
-  const Mark mark{.parent = JobId(12), .restarts = 3, .request = 45};
+  const Mark mark{.parent = JobId(12), .restarts = 3, .request = 45, .incarnation = {}};
   EXPECT_EQ(JobName(mark), "msa:12.45");
   EXPECT_EQ(JobComment(mark), "msa parent=12 restart=3 request=45");
   EXPECT_EQ(ParseMark(JobName(mark), JobComment(mark)), mark);
+}
+
+TEST(CompanionMark, SaysOfWhichIncarnationOfItsParentItIs) {
+  Mark mark{.parent = JobId(12), .restarts = 0, .request = 1, .incarnation = Incarnation(2)};
+  EXPECT_EQ(JobComment(mark), "msa parent=12 restart=0 request=1 run=2");
+  EXPECT_EQ(ParseMark(JobName(mark), JobComment(mark)), mark);
+  EXPECT_EQ(ParseMark(JobName(mark), JobComment(mark) + " project=x"), mark);
+  EXPECT_EQ(ParseMark("msa:12.1", "msa parent=12 restart=0 request=1 run=x2")->incarnation, Incarnation(0));
+  EXPECT_EQ(ParseMark("msa:12.1", "msa parent=12 restart=0 request=1 run=2x")->incarnation, Incarnation(0));
 }
 
 TEST(CompanionMark, MayBeFollowedByTheTextOfASite) {
@@ -37,7 +46,9 @@ TEST(CompanionMark, OfAnAskNamesItsParentAndRequest) {
   ask.parent = JobId(7);
   ask.restarts = 1;
   ask.request = 9;
-  EXPECT_EQ(MarkOf(ask), (Mark{.parent = JobId(7), .restarts = 1, .request = 9}));
+  ask.incarnation = Incarnation(2);
+  EXPECT_EQ(MarkOf(ask),
+            (Mark{.parent = JobId(7), .restarts = 1, .request = 9, .incarnation = Incarnation(2)}));
 }
 
 }  // namespace

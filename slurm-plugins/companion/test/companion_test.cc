@@ -371,7 +371,7 @@ TEST_F(CompanionMachine, LooksForItsJobWhereTheAnswerWasLost) {
   Called<Submit>();
   Away();
   const Mark mark = Called<AskMine>().mark;
-  EXPECT_EQ(mark, (Mark{.parent = JobId(7), .restarts = 0, .request = 3}));
+  EXPECT_EQ(mark, (Mark{.parent = JobId(7), .restarts = 0, .request = 3, .incarnation = {}}));
   ReplyWith(JobFacts{.job = JobId(20)});
   EXPECT_EQ(Called<Look>().job, JobId(20)) << "and does not ask for another";
 }

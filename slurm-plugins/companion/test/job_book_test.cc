@@ -20,9 +20,11 @@ wire::SlurmJob Job(std::uint64_t id, const std::string& state = "RUNNING") {
   return job;
 }
 
-wire::SlurmJob CompanionOf(std::uint64_t parent, std::uint64_t id, std::uint32_t restarts = 0) {
+wire::SlurmJob CompanionOf(std::uint64_t parent, std::uint64_t id, std::uint32_t restarts = 0,
+                           std::uint64_t incarnation = 1) {
   wire::SlurmJob job = Job(id);
-  const Mark mark{.parent = JobId(parent), .restarts = restarts, .request = 1};
+  const Mark mark{
+      .parent = JobId(parent), .restarts = restarts, .request = 1, .incarnation = Incarnation(incarnation)};
   job.name = JobName(mark);
   job.comment = JobComment(mark);
   return job;
@@ -81,7 +83,7 @@ TEST(JobBook, CompanionsOfLivingParentsAreNoOrphans) {
   JobBook book;
   (void)book.Update({Job(1), Job(2, "PENDING"), CompanionOf(1, 10), CompanionOf(2, 11)}, 100);
   EXPECT_THAT(book.Orphans({}), IsEmpty());
-  EXPECT_THAT(book.Orphans({JobId(2)}), ElementsAre(JobId(11)));
+  EXPECT_THAT(book.Orphans({{JobId(2), Incarnation(1)}}), ElementsAre(JobId(11)));
 }
 
 TEST(JobBook, CompanionsOfParentsThatAreOverOrUnknownAreOrphans) {
@@ -96,6 +98,13 @@ TEST(JobBook, ARequeuedParentHasNoCompanionsOfItsRunBefore) {
   parent.restarts = 1;
   (void)book.Update({parent, CompanionOf(1, 10, 0), CompanionOf(1, 11, 1)}, 100);
   EXPECT_THAT(book.Orphans({}), ElementsAre(JobId(10)));
+}
+
+TEST(JobBook, TheEndOfOneIncarnationLeavesTheCompanionsOfTheNext) {
+  JobBook book;
+  (void)book.Update({Job(1), CompanionOf(1, 10, 0, 0), CompanionOf(1, 11, 0, 1), CompanionOf(1, 12, 0, 2)},
+                    100);
+  EXPECT_THAT(book.Orphans({{JobId(1), Incarnation(1)}}), ElementsAre(JobId(10), JobId(11)));
 }
 
 TEST(JobBook, AJobThatNamesAnotherUsersAsItsParentIsAnOrphan) {
@@ -115,7 +124,7 @@ TEST(JobBook, OrphansThatHaveEndedAndOtherJobsAreLeftAlone) {
   wire::SlurmJob commented = CompanionOf(1, 12);
   commented.name = "mine";
   (void)book.Update({ended, named, commented}, 100);
-  EXPECT_THAT(book.Orphans({JobId(1)}), IsEmpty());
+  EXPECT_THAT(book.Orphans({{JobId(1), Incarnation(1)}}), IsEmpty());
 }
 
 }  // namespace

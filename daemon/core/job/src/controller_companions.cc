@@ -160,6 +160,7 @@ void Controller::Impl::OrderCompanion(const Job& job, const WaitingAsk& waiting)
   ask.wait_ms = std::max<std::int64_t>(0, (waiting.slurm->until - now) / Millis(1));
   ask.time_ms = waiting.ask.time_ms;
   ask.again = waiting.slurm->again;
+  ask.incarnation = job.record.incarnation;
   SendToMember(job, job.record.head, wire::CompanionOrder::Of(ask.request, ask));
 }
 

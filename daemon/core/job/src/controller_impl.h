@@ -470,12 +470,12 @@ class Controller::Impl {
   std::map<SlurmKey, SlurmStep> slurm_steps;
   bool agent_up = false;  // and slurmctld answers it
   std::uint64_t last_agent_ask = 0;
-  std::map<std::uint64_t, JobId> agent_questions;            // of jobs that it has not named
-  std::map<std::uint64_t, JobId> agent_cancels;              // of leaving companions
-  std::map<std::uint64_t, std::vector<JobId>> agent_sweeps;  // the parents
-  std::map<JobId, std::set<JobId>> slurm_components;         // of heterogeneous jobs, by leader
-  std::optional<std::set<JobId>> agent_listed;               // of a complete list that has begun
-  std::set<JobId> orphan_parents;                            // that have ended here, and had companions
+  std::map<std::uint64_t, JobId> agent_questions;                      // of jobs that it has not named
+  std::map<std::uint64_t, JobId> agent_cancels;                        // of leaving companions
+  std::map<std::uint64_t, std::map<JobId, Incarnation>> agent_sweeps;  // the parents
+  std::map<JobId, std::set<JobId>> slurm_components;                   // of heterogeneous jobs, by leader
+  std::optional<std::set<JobId>> agent_listed;                         // of a complete list that has begun
+  std::map<JobId, Incarnation> orphan_parents;  // that have ended here, and had companions
   std::map<JobId, LeavingCompanion> leaving_companions;
   std::map<JobId, SilentEnd> silent_ends;  // by component
   JobId last_job;

@@ -327,7 +327,7 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
   }
   const auto waited = asks.remove_if([&](const WaitingAsk& waiting) { return waiting.job == id; });
   if (record.IsSlurms() && (companions || waited > 0)) {
-    orphan_parents.insert(id);
+    orphan_parents[id] = record.incarnation;
     SendOrphans();
   }
   std::erase_if(leaving, [&](const auto& entry) { return std::get<1>(entry.first) == id; });

@@ -130,7 +130,9 @@ void Controller::Impl::OnAgent(std::uint64_t id, wire::SlurmOrphansCancelled& m)
         fmt::format("cancelled companions in Slurm whose parents are over: {}", fmt::join(m.jobs, ", "))});
   const auto sweep = agent_sweeps.extract(id);
   if (sweep.empty() || m.code != Code::kOk) return;
-  for (const JobId parent : sweep.mapped()) orphan_parents.erase(parent);
+  // Another incarnation of one may have ended since.
+  for (const auto& parent : sweep.mapped())
+    std::erase_if(orphan_parents, [&](const auto& one) { return one == parent; });
 }
 
 void Controller::Impl::OnAgent(std::uint64_t id, wire::SlurmDone& m) {
@@ -146,9 +148,11 @@ void Controller::Impl::OnAgent(std::uint64_t id, wire::SlurmDone& m) {
 void Controller::Impl::SendOrphans() {
   if (!agent_up || orphan_parents.empty()) return;
   wire::SlurmCancelOrphans ask;
-  ask.parents.assign(orphan_parents.begin(), orphan_parents.end());
-  const std::uint64_t id = AskAgent(ask);
-  agent_sweeps[id] = std::move(ask.parents);
+  for (const auto& [parent, incarnation] : orphan_parents) {
+    ask.parents.push_back(parent);
+    ask.incarnations.push_back(incarnation);
+  }
+  agent_sweeps[AskAgent(ask)] = orphan_parents;
 }
 
 void Controller::Impl::CancelLeaving() {

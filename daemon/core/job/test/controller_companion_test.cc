@@ -538,6 +538,26 @@ TEST_F(Companions, ASweepWaitsForTheAgent) {
   EXPECT_THAT(ToAgent<wire::SlurmCancelOrphans>(), SizeIs(1));
 }
 
+TEST_F(Companions, ASweepThatComesLateSparesTheNextIncarnation) {
+  Lend();
+  h.On(event::SlurmAgentLost{});
+  h.On(event::JobdGone{"cn0", kJob, Incarnation(1), "killed", false});
+  ASSERT_TRUE(IsFinal(h.State(kJob)));
+  Step(kJob, 1, "cn0", {0, 1});
+  ASSERT_EQ(h.Record(kJob).incarnation, Incarnation(2));
+  h.Clear();
+  h.FromHead(kJob, Ask());
+  const auto orders = h.ToJobd<wire::CompanionOrder>("cn0");
+  ASSERT_THAT(orders, SizeIs(1));
+  EXPECT_EQ(wire::Decode<wire::CompanionAsk>(orders[0].payload)->incarnation, Incarnation(2));
+  AgentUp();
+  const auto sweeps = ToAgent<wire::SlurmCancelOrphans>();
+  ASSERT_THAT(sweeps, SizeIs(1));
+  const auto sweep = wire::Decode<wire::SlurmCancelOrphans>(sweeps[0].payload);
+  EXPECT_THAT(sweep->parents, ElementsAre(kJob));
+  EXPECT_THAT(sweep->incarnations, ElementsAre(Incarnation(1)));
+}
+
 TEST_F(Companions, AJobThatSlurmHasEndedEndsWithoutItsEpilog) {
   Tell(kJob, true);
   h.Live(Millis(7000));

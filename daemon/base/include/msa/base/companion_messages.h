@@ -69,10 +69,12 @@ struct CompanionAsk {
                              // the parent's end
   // A program that had the same ask before this one has died: go on with its job, if there is one.
   bool again = false;
+  // Of the parent here. Requests are counted anew in each, and Slurm's job may have several.
+  Incarnation incarnation{0};
   template <class A>
   void Fields(A& a) {
     a(version, parent, restarts, request, partition, features, nodes, slots, alternatives, slots_per_node,
-      nodes_exactly, exclusive, wait_ms, settle_ms, time_ms, again);
+      nodes_exactly, exclusive, wait_ms, settle_ms, time_ms, again, incarnation);
   }
 };
 

@@ -141,9 +141,11 @@ struct SlurmJobQuestion {
 struct SlurmCancelOrphans {
   static constexpr std::uint16_t kType = 0x0B34;
   std::vector<JobId> parents;
+  // Of each of `parents`: that incarnation is over, and those before it.
+  std::vector<Incarnation> incarnations;
   template <class A>
   void Fields(A& a) {
-    a(parents);
+    a(parents, incarnations);
   }
 };
 
