@@ -141,14 +141,11 @@ void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement
       fresh.push_back(index);
       record.members.push_back(NewMember(job, node, *module, grant.id));
     }
-    auto& cores = record.FindMember(index)->cores;
-    cores.insert(cores.end(), share.cores.begin(), share.cores.end());
-    std::sort(cores.begin(), cores.end());
-    cores.erase(std::unique(cores.begin(), cores.end()), cores.end());  // Slurm may share a core
     grant.members.push_back(index);
     grant.slots += static_cast<std::uint32_t>(share.cores.size());
     record.allocations.push_back(
         {node.spec->name, module->name, 0, share.cores, 0, share.memory, share.gpus, grant.id, index, false});
+    SetCores(record, index);
   }
   if (slurms != nullptr) grant.slots = slurms->slots;  // of whole nodes, maybe
   grants.emplace(grant.id, grant);
@@ -234,6 +231,18 @@ void Controller::Impl::OnMessage(Job& job, const std::string&, wire::GrantReleas
   ReleaseGrant(job, it->second, true);
 }
 
+// Shares may have cores in common: Slurm gives one to several jobs.
+bool Controller::Impl::SetCores(JobRecord& record, std::uint32_t index) {
+  wire::Member* member = record.FindMember(index);
+  if (member == nullptr) return false;
+  std::set<std::uint16_t> cores;
+  for (const Allocation& share : record.allocations)
+    if (share.member == index && !share.given_back) cores.insert(share.cores.begin(), share.cores.end());
+  const std::vector<std::uint16_t> before =
+      std::exchange(member->cores, std::vector<std::uint16_t>(cores.begin(), cores.end()));
+  return member->cores != before;
+}
+
 // The node leaves the job with its last share.
 void Controller::Impl::GiveBack(Job& job, Allocation& share, bool quit_daemon) {
   JobRecord& record = job.record;
@@ -245,9 +254,7 @@ void Controller::Impl::GiveBack(Job& job, Allocation& share, bool quit_daemon) {
                    [&](const Allocation& a) { return a.member == share.member && !a.given_back; });
   if (other != record.allocations.end()) {
     if (member->grant == share.grant) member->grant = other->grant;
-    std::erase_if(member->cores, [&](std::uint16_t core) {
-      return std::find(share.cores.begin(), share.cores.end(), core) != share.cores.end();
-    });
+    SetCores(record, share.member);
     return;
   }
   if (quit_daemon) {

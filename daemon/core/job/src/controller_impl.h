@@ -248,6 +248,8 @@ class Controller::Impl {
   void AnswerAsk(const Job& job, std::uint64_t request, const GrantRecord* grant, const std::string& refusal);
   void SendMembership(const Job& job, const std::string& reason, const std::vector<std::uint32_t>& except);
   wire::Member NewMember(Job& job, const Node& node, const Module& module, GrantId grant);
+  // A member has the cores of the shares there that were not given back. True: others than before.
+  static bool SetCores(JobRecord& record, std::uint32_t index);
   void GiveBack(Job& job, Allocation& share, bool quit_daemon);
   void ReleaseGrant(Job& job, GrantRecord& grant, bool quit_daemons);
   GrantRecord* FindGrant(JobId job, Incarnation incarnation, std::uint64_t request);

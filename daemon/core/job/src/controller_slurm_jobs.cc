@@ -230,12 +230,9 @@ bool Controller::Impl::AddSlurmShare(Job& job, const wire::SlurmStepBegin& part,
     record.members.push_back(NewMember(job, node, module, GrantId()));
     fresh.push_back(member);
   }
-  auto& cores = record.FindMember(member)->cores;
-  std::vector<std::uint16_t> all;
-  std::set_union(cores.begin(), cores.end(), part.cores.begin(), part.cores.end(), std::back_inserter(all));
-  cores = std::move(all);
   record.allocations.push_back(
       {part.node, module.name, index, part.cores, part.ntasks_here, Bytes(), 0, GrantId(), member, false});
+  SetCores(record, member);
   return true;
 }
 
@@ -251,8 +248,14 @@ void Controller::Impl::EndSlurmShare(Job& job, std::uint32_t component, const st
   const bool others = std::any_of(record.allocations.begin(), record.allocations.end(),
                                   [&](const Allocation& a) { return a.member == member && !a.given_back; });
   if (others || member == record.head) {
+    const JobId id = record.id;
     Put(job);
-    return SettleSlurmEnd(record.id);
+    SettleSlurmEnd(id);
+    if (!active.contains(id) || !SetCores(record, member)) return;
+    record.epoch = Epoch(record.epoch.value + 1);
+    Put(job);
+    SendMembership(job, "", {});
+    return Change(job);
   }
   const std::string reason = fmt::format("job {} has ended on {}", record.slurm_jobs[component], node);
   Emit(effect::SendQuitJob{node, record.id, record.incarnation, reason});

@@ -213,6 +213,20 @@ TEST_F(Companions, CoresOfANodeThatTheJobHasExtendItsMember) {
   EXPECT_THAT(h.Record(kJob).MemberOn("cn0")->cores, ElementsAre(0, 1));
 }
 
+TEST_F(Companions, ACoreThatTheJobHasTwiceStaysWithItsOtherShare) {
+  AgentKnows();
+  h.FromHead(kJob, Ask());
+  wire::CompanionGranted granted = Granted("cn0");
+  granted.nodes[0].cores = {1, 2};
+  Report(granted);
+  wire::SlurmJobAnswer truth = Truth("cn0");
+  truth.cores[0].cores = {1, 2};
+  Answer(truth);
+  ASSERT_THAT(h.Record(kJob).MemberOn("cn0")->cores, ElementsAre(0, 1, 2));
+  h.FromHead(kJob, wire::GrantRelease{View().id});
+  EXPECT_THAT(h.Record(kJob).MemberOn("cn0")->cores, ElementsAre(0, 1));
+}
+
 TEST_F(Companions, NodesOfTheJobThatHadNoStepAreTakenBeforeACompanionIsAskedFor) {
   AgentUp();
   h.FromHead(kJob, Ask());

@@ -124,8 +124,12 @@ TEST_F(SlurmSteps, TwoComponentsOnOneNodeAreOneMember) {
   }
   EXPECT_THAT(Verdicts(true), ElementsAre("cn0"));
   EXPECT_THAT(h.Record(JobId(7)).MemberOn("cn0")->cores, ElementsAre(0, 1));
+  h.Clear();
   h.On(event::SlurmJobEnd{"cn0", JobId(8)});
   EXPECT_FALSE(IsFinal(h.State(JobId(7))));
+  EXPECT_THAT(h.Record(JobId(7)).MemberOn("cn0")->cores, ElementsAre(0)) << "no child is put on the other";
+  ASSERT_THAT(h.ToJobd<wire::MembersChanged>("cn0"), ::testing::SizeIs(1));
+  EXPECT_THAT(h.ToJobd<wire::MembersChanged>("cn0")[0].members[0].cores, ElementsAre(0));
   h.On(event::SlurmJobEnd{"cn0", JobId(7)});
   EXPECT_EQ(h.State(JobId(7)), JobState::kCompleted);
 }
