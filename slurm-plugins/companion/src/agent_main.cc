@@ -92,7 +92,13 @@ class Agent {
   // One that cannot be cancelled now is tried again at the next change, or ask.
   void Sweep(const std::map<JobId, Incarnation>& over, std::uint64_t id) {
     wire::SlurmOrphansCancelled done;
-    for (const JobId job : book_.Orphans(over)) {
+    const Result<std::vector<JobId>> orphans = book_.Orphans(over);
+    if (!orphans.ok()) {
+      done.code = orphans.status().code();
+      done.message = orphans.status().message();
+      return Send(done, id);
+    }
+    for (const JobId job : *orphans) {
       const Status status = SignalJob(job, SIGKILL);
       if (status.ok() || status.code() == Code::kNotFound) {
         done.jobs.push_back(job);

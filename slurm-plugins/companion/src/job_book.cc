@@ -42,7 +42,8 @@ std::vector<wire::SlurmJobsChanged> JobBook::Update(std::vector<wire::SlurmJob> 
   return Cut(std::move(changed), per_frame);
 }
 
-std::vector<JobId> JobBook::Orphans(const std::map<JobId, Incarnation>& over) const {
+Result<std::vector<JobId>> JobBook::Orphans(const std::map<JobId, Incarnation>& over) const {
+  if (complete_) return Error(Code::kUnavailable, "slurmctld has not listed its jobs");
   std::vector<JobId> orphans;
   for (const auto& [id, job] : jobs_) {
     if (job.over) continue;

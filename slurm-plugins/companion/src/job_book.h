@@ -18,8 +18,9 @@ class JobBook {
   void Forget() { complete_ = true; }
 
   // Companions that have not ended and whose parent is over, has run on after a requeue, belongs to another
-  // user, is unknown to slurmctld, or was theirs in an incarnation up to that in `over`.
-  std::vector<JobId> Orphans(const std::map<JobId, Incarnation>& over) const;
+  // user, is unknown to slurmctld, or was theirs in an incarnation up to that in `over`. kUnavailable: what
+  // slurmctld has is not known, after Forget() or before the first list.
+  Result<std::vector<JobId>> Orphans(const std::map<JobId, Incarnation>& over) const;
 
  private:
   std::map<JobId, wire::SlurmJob> jobs_;

@@ -82,14 +82,14 @@ TEST(JobBook, LongListsComeInParts) {
 TEST(JobBook, CompanionsOfLivingParentsAreNoOrphans) {
   JobBook book;
   (void)book.Update({Job(1), Job(2, "PENDING"), CompanionOf(1, 10), CompanionOf(2, 11)}, 100);
-  EXPECT_THAT(book.Orphans({}), IsEmpty());
-  EXPECT_THAT(book.Orphans({{JobId(2), Incarnation(1)}}), ElementsAre(JobId(11)));
+  EXPECT_THAT(*book.Orphans({}), IsEmpty());
+  EXPECT_THAT(*book.Orphans({{JobId(2), Incarnation(1)}}), ElementsAre(JobId(11)));
 }
 
 TEST(JobBook, CompanionsOfParentsThatAreOverOrUnknownAreOrphans) {
   JobBook book;
   (void)book.Update({Job(1, "COMPLETED"), CompanionOf(1, 10), CompanionOf(5, 11)}, 100);
-  EXPECT_THAT(book.Orphans({}), ElementsAre(JobId(10), JobId(11)));
+  EXPECT_THAT(*book.Orphans({}), ElementsAre(JobId(10), JobId(11)));
 }
 
 TEST(JobBook, ARequeuedParentHasNoCompanionsOfItsRunBefore) {
@@ -97,14 +97,26 @@ TEST(JobBook, ARequeuedParentHasNoCompanionsOfItsRunBefore) {
   wire::SlurmJob parent = Job(1);
   parent.restarts = 1;
   (void)book.Update({parent, CompanionOf(1, 10, 0), CompanionOf(1, 11, 1)}, 100);
-  EXPECT_THAT(book.Orphans({}), ElementsAre(JobId(10)));
+  EXPECT_THAT(*book.Orphans({}), ElementsAre(JobId(10)));
 }
 
 TEST(JobBook, TheEndOfOneIncarnationLeavesTheCompanionsOfTheNext) {
   JobBook book;
   (void)book.Update({Job(1), CompanionOf(1, 10, 0, 0), CompanionOf(1, 11, 0, 1), CompanionOf(1, 12, 0, 2)},
                     100);
-  EXPECT_THAT(book.Orphans({{JobId(1), Incarnation(1)}}), ElementsAre(JobId(10), JobId(11)));
+  EXPECT_THAT(*book.Orphans({{JobId(1), Incarnation(1)}}), ElementsAre(JobId(10), JobId(11)));
+}
+
+TEST(JobBook, WithoutAListNothingIsKnownOfOrphans) {
+  JobBook book;
+  EXPECT_EQ(book.Orphans({}).status().code(), Code::kUnavailable);
+  (void)book.Update({CompanionOf(5, 11)}, 100);
+  EXPECT_THAT(*book.Orphans({}), ElementsAre(JobId(11)));
+  book.Forget();
+  EXPECT_EQ(book.Orphans({{JobId(5), Incarnation(1)}}).status().code(), Code::kUnavailable)
+      << "who was swept while slurmctld was away is asked for again";
+  (void)book.Update({}, 100);
+  EXPECT_TRUE(book.Orphans({}).ok());
 }
 
 TEST(JobBook, AJobThatNamesAnotherUsersAsItsParentIsAnOrphan) {
@@ -112,7 +124,7 @@ TEST(JobBook, AJobThatNamesAnotherUsersAsItsParentIsAnOrphan) {
   wire::SlurmJob foreign = CompanionOf(1, 10);
   foreign.user.uid = 2000;
   (void)book.Update({Job(1), foreign}, 100);
-  EXPECT_THAT(book.Orphans({}), ElementsAre(JobId(10)));
+  EXPECT_THAT(*book.Orphans({}), ElementsAre(JobId(10)));
 }
 
 TEST(JobBook, OrphansThatHaveEndedAndOtherJobsAreLeftAlone) {
@@ -124,7 +136,7 @@ TEST(JobBook, OrphansThatHaveEndedAndOtherJobsAreLeftAlone) {
   wire::SlurmJob commented = CompanionOf(1, 12);
   commented.name = "mine";
   (void)book.Update({ended, named, commented}, 100);
-  EXPECT_THAT(book.Orphans({{JobId(1), Incarnation(1)}}), IsEmpty());
+  EXPECT_THAT(*book.Orphans({{JobId(1), Incarnation(1)}}), IsEmpty());
 }
 
 }  // namespace

@@ -552,6 +552,21 @@ TEST_F(Companions, ASweepWaitsForTheAgent) {
   EXPECT_THAT(ToAgent<wire::SlurmCancelOrphans>(), SizeIs(1));
 }
 
+TEST_F(Companions, ASweepThatSlurmctldDidNotAnswerIsAskedForAgain) {
+  Lend();
+  h.On(event::SlurmStepEnd{"cn0", {kJob, kJob, StepId(0)}});
+  h.On(event::SlurmJobEnd{"cn0", kJob});
+  const auto sweeps = ToAgent<wire::SlurmCancelOrphans>();
+  ASSERT_THAT(sweeps, SizeIs(1));
+  wire::SlurmAgentState down;
+  h.On(event::FromSlurmAgent{0, down});
+  wire::SlurmOrphansCancelled away;
+  away.code = Code::kUnavailable;
+  h.On(event::FromSlurmAgent{sweeps[0].id, away});
+  AgentUp();
+  EXPECT_THAT(ToAgent<wire::SlurmCancelOrphans>(), SizeIs(2));
+}
+
 TEST_F(Companions, ASweepThatComesLateSparesTheNextIncarnation) {
   Lend();
   h.On(event::SlurmAgentLost{});
