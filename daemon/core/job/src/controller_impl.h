@@ -329,6 +329,18 @@ class Controller::Impl {
     std::optional<wire::SlurmStepVerdict> verdict;
   };
   using SlurmKey = std::pair<JobId, StepId>;
+  // Of a component whose leader is named by the user's environment alone, until Slurm has said so too.
+  struct DoubtedStep {
+    event::SlurmStepBegin begin;
+    Instant since;
+    std::uint64_t question = 0;  // to the agent, that is open; 0: none
+  };
+  bool BelievesLeader(const wire::SlurmStepBegin& begin) const;
+  void DoubtSlurmStep(event::SlurmStepBegin& e);
+  void SettleDoubts();
+  // False: the answer is to no question of these.
+  bool OnDoubtAnswered(std::uint64_t id, const wire::SlurmJobAnswer& answer);
+  void FileSlurmStep(event::SlurmStepBegin& e);
   // nullopt: it is not known yet.
   std::optional<Status> JudgeSlurmStep(const SlurmStep& step) const;
   void JudgeSlurmSteps();
@@ -470,6 +482,7 @@ class Controller::Impl {
   // NodesAlone by what is asked: a long queue asks the same few things. Valid for this topology.
   mutable std::map<std::string, std::uint32_t> nodes_alone;
   std::map<SlurmKey, SlurmStep> slurm_steps;
+  std::list<DoubtedStep> doubted_steps;
   bool agent_up = false;  // and slurmctld answers it
   std::uint64_t last_agent_ask = 0;
   std::map<std::uint64_t, JobId> agent_questions;                      // of jobs that it has not named

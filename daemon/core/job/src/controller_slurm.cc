@@ -11,6 +11,8 @@ namespace {
 constexpr Millis kNodeWait{5000};
 // For the slurmstepd of a node that is up. The plugin waits 30 s for the verdict.
 constexpr Millis kStepWait{25000};
+// After slurmctld was away.
+constexpr Millis kConfirmAgain{1000};
 
 // SLURM_INTERACTIVE_STEP of slurm/slurm.h: the shell of salloc.
 constexpr StepId kShellStep{0xfffffffa};
@@ -71,6 +73,13 @@ void Controller::Impl::Handle(event::SlurmStepBegin& e) {
                     NameOf(begin.job, begin.step), kRemedy));
   begin.node = e.node;
   if (begin.incarnation.value != 0) return TakeUpSlurmStep(key, e);
+  if (!BelievesLeader(begin)) return DoubtSlurmStep(e);
+  FileSlurmStep(e);
+}
+
+void Controller::Impl::FileSlurmStep(event::SlurmStepBegin& e) {
+  wire::SlurmStepBegin& begin = e.begin;
+  const SlurmKey key{begin.job, begin.step};
   SlurmStep& step = slurm_steps[key];
   // Of a run before a requeue, whose end was not heard of.
   if (std::any_of(step.parts.begin(), step.parts.end(),
@@ -90,6 +99,74 @@ void Controller::Impl::Handle(event::SlurmStepBegin& e) {
   SettleSlurmStep(key, step);
 }
 
+// A component's own number is slurmstepd's word, its leader's that of a variable, which users can set.
+bool Controller::Impl::BelievesLeader(const wire::SlurmStepBegin& begin) const {
+  if (begin.job == begin.component_job) return true;
+  if (const auto of = slurm_components.find(begin.job);
+      of != slurm_components.end() && of->second.contains(begin.component_job))
+    return true;
+  const Job* job = active.contains(begin.job) ? Find(begin.job) : nullptr;
+  if (job == nullptr) return false;
+  const auto& known = job->record.slurm_jobs;
+  return std::find(known.begin(), known.end(), begin.component_job) != known.end();
+}
+
+void Controller::Impl::DoubtSlurmStep(event::SlurmStepBegin& e) {
+  std::erase_if(doubted_steps, [&](const DoubtedStep& one) {
+    return one.begin.node == e.node && one.begin.begin.component_job == e.begin.component_job &&
+           one.begin.begin.step == e.begin.step;
+  });
+  doubted_steps.push_back({std::move(e), now, 0});
+  WakeAt(now + kStepWait);
+  SettleDoubts();
+}
+
+void Controller::Impl::SettleDoubts() {
+  for (auto it = doubted_steps.begin(); it != doubted_steps.end();) {
+    const wire::SlurmStepBegin& begin = it->begin.begin;
+    if (BelievesLeader(begin)) {
+      event::SlurmStepBegin believed = std::move(it->begin);
+      it = doubted_steps.erase(it);
+      FileSlurmStep(believed);
+    } else if (it->since + kStepWait <= now) {
+      const std::string why = fmt::format(
+          "{}: Slurm was to confirm that job {} is a component of it, and msa-slurm-agent, which "
+          "asks, is away or has no answer; see the log of msa-controllerd, {}",
+          NameOf(begin.job, begin.step), begin.component_job, kRemedy);
+      Emit(effect::SlurmVerdict{it->begin.node, RefusedStep({begin.job, begin.step}, why)});
+      it = doubted_steps.erase(it);
+    } else {
+      if (agent_up && it->question == 0) it->question = AskAgent(wire::SlurmJobQuestion{begin.component_job});
+      ++it;
+    }
+  }
+}
+
+bool Controller::Impl::OnDoubtAnswered(std::uint64_t id, const wire::SlurmJobAnswer& answer) {
+  const auto it = std::find_if(doubted_steps.begin(), doubted_steps.end(),
+                               [&](const DoubtedStep& one) { return id != 0 && one.question == id; });
+  if (it == doubted_steps.end()) return false;
+  const wire::SlurmStepBegin& begin = it->begin.begin;
+  if (answer.code == Code::kUnavailable || answer.code == Code::kInternal) {
+    it->question = 0;  // asked again at the next tick
+    WakeAt(now + kConfirmAgain);
+    return true;
+  }
+  if (answer.code == Code::kOk && !answer.job.over && answer.job.job == begin.component_job &&
+      answer.job.leader == begin.job && answer.job.user.uid == begin.user.uid) {
+    NoteComponent(answer.job);
+    SettleDoubts();
+    return true;
+  }
+  const std::string why = fmt::format(
+      "{}: the step is of job {}, which is no component of it; SLURM_JOB_ID is Slurm's, leave it as it is",
+      NameOf(begin.job, begin.step), begin.component_job);
+  Emit(effect::Log{fmt::format("node {}: uid {}: {}", it->begin.node, begin.user.uid, why)});
+  Emit(effect::SlurmVerdict{it->begin.node, RefusedStep({begin.job, begin.step}, why)});
+  doubted_steps.erase(it);
+  return true;
+}
+
 // It was accepted before this process, or the node's session, began. Of a job that has ended meanwhile
 // nothing is kept: its job daemon there is told to quit, and the step ends with it.
 void Controller::Impl::TakeUpSlurmStep(const SlurmKey& key, event::SlurmStepBegin& e) {
@@ -106,6 +183,10 @@ void Controller::Impl::TakeUpSlurmStep(const SlurmKey& key, event::SlurmStepBegi
 }
 
 void Controller::Impl::Handle(event::SlurmStepEnd& e) {
+  std::erase_if(doubted_steps, [&](const DoubtedStep& one) {
+    return one.begin.node == e.node && one.begin.begin.component_job == e.end.component_job &&
+           one.begin.begin.step == e.end.step;
+  });
   const auto it = slurm_steps.find({e.end.job, e.end.step});
   if (it == slurm_steps.end()) return;
   it->second.parts.erase({e.node, e.end.component_job});
@@ -124,6 +205,7 @@ bool Controller::Impl::HasSlurmStep(JobId job, const std::string& node) const {
 }
 
 void Controller::Impl::ForgetSlurmSteps(const std::string& node) {
+  std::erase_if(doubted_steps, [&](const DoubtedStep& one) { return one.begin.node == node; });
   std::set<JobId> touched;
   for (auto it = slurm_steps.begin(); it != slurm_steps.end();) {
     const std::size_t gone =
@@ -206,6 +288,7 @@ void Controller::Impl::TellSlurm(const SlurmStep& step) {
 }
 
 void Controller::Impl::JudgeSlurmSteps() {
+  SettleDoubts();
   for (auto& [key, step] : slurm_steps)
     if (!step.verdict) SettleSlurmStep(key, step);
 }

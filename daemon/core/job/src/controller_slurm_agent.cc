@@ -28,6 +28,7 @@ void Controller::Impl::Handle(event::SlurmAgentLost&) {
 }
 
 void Controller::Impl::ForgetAgentAsks() {
+  for (DoubtedStep& one : doubted_steps) one.question = 0;
   agent_questions.clear();
   agent_cancels.clear();
   agent_sweeps.clear();
@@ -47,6 +48,7 @@ void Controller::Impl::OnAgent(std::uint64_t, wire::SlurmAgentState& m) {
                                                 m.slurm_version, m.cluster)
                                   : fmt::format("msa-slurm-agent: slurmctld is away: {}", m.message)});
   if (came) SendOrphans();
+  SettleDoubts();
   RetryAsks();
 }
 
@@ -62,6 +64,7 @@ void Controller::Impl::OnAgent(std::uint64_t, wire::SlurmJobsChanged& m) {
   }
   for (const JobId job : m.gone) SlurmJobIsOver(job, nullptr);
   if (!m.more && agent_listed) CheckUnlisted();
+  SettleDoubts();
 }
 
 // A heterogeneous job's may have no step, and so be known by nobody else.
@@ -92,6 +95,7 @@ void Controller::Impl::CheckUnlisted() {
 }
 
 void Controller::Impl::OnAgent(std::uint64_t id, wire::SlurmJobAnswer& m) {
+  if (OnDoubtAnswered(id, m)) return;
   if (const auto asked = agent_questions.extract(id); !asked.empty()) {
     if (m.code == Code::kNotFound) SlurmJobIsOver(asked.mapped(), nullptr);
     if (m.code == Code::kOk) SlurmJobIsOver(asked.mapped(), &m.job);

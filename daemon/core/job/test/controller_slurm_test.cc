@@ -27,7 +27,18 @@ class SlurmSteps : public ::testing::Test {
     std::uint32_t tasks;
     std::vector<std::uint16_t> cores;
   };
-  explicit SlurmSteps(ControllerOptions options = Slurms()) : h(options) { h.RegisterAll(); }
+  explicit SlurmSteps(ControllerOptions options = Slurms()) : h(options) {
+    h.RegisterAll();
+    Component(8, 7);
+  }
+  // As Slurm's agent tells it.
+  void Component(std::uint64_t job, std::uint64_t leader) {
+    wire::SlurmJobsChanged changed;
+    changed.jobs.emplace_back();
+    changed.jobs[0].job = JobId(job);
+    changed.jobs[0].leader = JobId(leader);
+    h.On(event::FromSlurmAgent{0, changed});
+  }
 
   static wire::SlurmStepBegin Begin(std::uint64_t job, std::uint32_t step, const std::vector<Part>& all,
                                     const Part& part) {
@@ -147,6 +158,83 @@ TEST_F(SlurmSteps, TheHeadIsToldWhichCoresOfANodeAreOfWhichComponent) {
   EXPECT_EQ(told[0].shares.at(0).member, told[1].shares[0].member);
   EXPECT_THAT(told[0].shares[0].cores, ElementsAre(0));
   EXPECT_THAT(told[1].shares[0].cores, ElementsAre(2, 3));
+}
+
+class SlurmLeaders : public SlurmSteps {
+ protected:
+  void AgentUp() {
+    wire::SlurmAgentState state;
+    state.slurmctld_up = true;
+    h.On(event::FromSlurmAgent{0, state});
+  }
+  std::uint64_t Question() const {
+    const auto asked = h.Sent<effect::ToSlurmAgent>();
+    EXPECT_THAT(asked, ::testing::SizeIs(1));
+    return asked.empty() ? 0 : asked[0].id;
+  }
+  static wire::SlurmJobAnswer Answer(std::uint64_t job, std::uint64_t leader) {
+    wire::SlurmJobAnswer answer;
+    answer.job.job = JobId(job);
+    answer.job.leader = JobId(leader);
+    answer.job.user = kAda;
+    answer.job.state = "RUNNING";
+    return answer;
+  }
+  // Of job 7 by its environment, of job 9 by slurmstepd.
+  const std::vector<Part> one = {{"cn0", 9, 1, {0}}};
+};
+
+TEST_F(SlurmLeaders, AreBelievedWhenSlurmNamesThemToo) {
+  AgentUp();
+  h.Clear();
+  Report(7, 0, one, 0);
+  EXPECT_THAT(h.Sent<effect::SlurmVerdict>(), IsEmpty());
+  h.On(event::FromSlurmAgent{Question(), Answer(9, 7)});
+  EXPECT_THAT(Verdicts(true), ElementsAre("cn0"));
+  EXPECT_EQ(h.State(JobId(7)), JobState::kStarting);
+  // The next step is as quick as any.
+  h.Clear();
+  Report(7, 1, one, 0);
+  EXPECT_THAT(Verdicts(true), ElementsAre("cn0"));
+  EXPECT_THAT(h.Sent<effect::ToSlurmAgent>(), IsEmpty());
+}
+
+TEST_F(SlurmLeaders, ThatAreForgedGiveNobodyAnothersNumber) {
+  AgentUp();
+  h.Clear();
+  Report(7, 0, one, 0);
+  h.On(event::FromSlurmAgent{Question(), Answer(9, 9)});
+  EXPECT_THAT(Verdicts(false), ElementsAre("cn0"));
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("job 9"), HasSubstr("SLURM_JOB_ID")));
+  EXPECT_FALSE(h.controller().GetJob(JobId(7)).ok());
+  // The job itself is not touched by it.
+  h.Clear();
+  ReportAll(7, 0, {{"cn1", 7, 1, {0}}});
+  EXPECT_THAT(Verdicts(true), ElementsAre("cn1"));
+}
+
+TEST_F(SlurmLeaders, AreAskedForAgainWhileSlurmctldIsAway) {
+  AgentUp();
+  h.Clear();
+  Report(7, 0, one, 0);
+  wire::SlurmJobAnswer away;
+  away.code = Code::kUnavailable;
+  h.On(event::FromSlurmAgent{Question(), away});
+  EXPECT_THAT(h.Sent<effect::SlurmVerdict>(), IsEmpty());
+  h.Clear();
+  h.Live(Millis(2'000));
+  h.On(event::FromSlurmAgent{Question(), Answer(9, 7)});
+  EXPECT_THAT(Verdicts(true), ElementsAre("cn0"));
+}
+
+TEST_F(SlurmLeaders, ThatNobodyCanConfirmAreRefusedBeforeThePluginsPatienceEnds) {
+  h.Clear();
+  Report(7, 0, one, 0);
+  h.Live(Millis(24'000));
+  EXPECT_THAT(h.Sent<effect::SlurmVerdict>(), IsEmpty());
+  h.Live(Millis(2'000));
+  EXPECT_THAT(Verdicts(false), ElementsAre("cn0"));
+  EXPECT_THAT(Refusal(), HasSubstr("msa-slurm-agent"));
 }
 
 TEST_F(SlurmSteps, ANodeWithoutDaemonIsNamedAndEveryNodeHearsOfIt) {
