@@ -243,7 +243,9 @@ std::optional<Status> Controller::Impl::JudgeSlurmStep(const SlurmStep& step) co
     if (tasks > wanted.tasks)
       return Error(Code::kInternal, "node {} has {} tasks of it, Slurm counts {}", wanted.node, tasks,
                    wanted.tasks);
-    if (node->session == 0 && step.since + kNodeWait <= now)
+    // After this process began a node is given longer to come back than one that went away.
+    const bool away = node->session == 0 && node->state != NodeState::kUnknown;
+    if (away && step.since + kNodeWait <= now)
       return Error(Code::kUnavailable,
                    "node {} has no node daemon of msa ({}); start msa-noded there, choose other nodes, {}",
                    wanted.node,

@@ -257,6 +257,20 @@ TEST_F(SlurmSteps, ANodeWithoutDaemonIsNamedAndEveryNodeHearsOfIt) {
   EXPECT_THAT(Verdicts(false), ElementsAre("cn1"));
 }
 
+TEST_F(SlurmSteps, ANodeThatHasNotReportedSinceARestartIsNotTakenForOneWithoutDaemon) {
+  h.Restart();
+  for (const char* node : {"bn0", "bn1", "cn0", "dn0"}) h.Register(node);
+  h.Clear();
+  Component(8, 7);
+  Report(7, 0, het, 0);
+  Report(7, 0, het, 1);
+  h.Live(Millis(8'000));
+  EXPECT_THAT(h.Sent<effect::SlurmVerdict>(), IsEmpty()) << "it has 10 s to register";
+  h.Register("cn1");
+  Report(7, 0, het, 2);
+  EXPECT_THAT(Verdicts(true), UnorderedElementsAre("bn0", "cn0", "cn1"));
+}
+
 TEST_F(SlurmSteps, ASlurmstepdThatNeverComesIsGivenUpBeforeThePluginsPatienceEnds) {
   Report(7, 0, het, 0);
   Report(7, 0, het, 1);
