@@ -270,7 +270,7 @@ void Controller::Impl::EndSlurmShare(Job& job, std::uint32_t component, const st
 bool Controller::Impl::HeadIsOver(const JobRecord& record) {
   return record.IsSlurms() &&
          std::none_of(record.allocations.begin(), record.allocations.end(), [&](const Allocation& share) {
-           return share.member == record.head && !share.given_back;
+           return share.member == record.head && !share.given_back && share.grant.value == 0;
          });
 }
 

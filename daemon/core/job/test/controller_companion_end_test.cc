@@ -80,6 +80,18 @@ TEST_F(Companions, TheEndOfItsJobSweepsThem) {
   EXPECT_THAT(wire::Decode<wire::SlurmCancelOrphans>(sweeps[0].payload)->parents, ElementsAre(kJob));
 }
 
+TEST_F(Companions, OneOnTheHeadsNodeDoesNotOutliveItsJob) {
+  AgentKnows();
+  h.FromHead(kJob, Ask());
+  Report(Granted("cn0"));
+  Answer(Truth("cn0"));
+  h.Clear();
+  h.On(event::SlurmStepEnd{"cn0", {kJob, kJob, StepId(0)}});
+  h.On(event::SlurmJobEnd{"cn0", kJob});
+  EXPECT_EQ(h.State(kJob), JobState::kCompleted);
+  EXPECT_THAT(ToAgent<wire::SlurmCancelOrphans>(), SizeIs(1));
+}
+
 TEST_F(Companions, ASweepWaitsForTheAgent) {
   Lend();
   h.On(event::SlurmAgentLost{});
