@@ -372,7 +372,8 @@ void Controller::Impl::LetGo(const Job& job, const GrantRecord& grant) {
   WakeAt(now + kCancelWait);
 }
 
-void Controller::Impl::LoseCompanion(JobId id, GrantId grant_id, const std::string& reason) {
+void Controller::Impl::LoseCompanion(JobId id, GrantId grant_id, const std::string& reason,
+                                     const std::string& node) {
   const auto find = [&]() -> GrantRecord* {
     const auto it = grants.find(grant_id);
     return it == grants.end() || it->second.released ? nullptr : &it->second;
@@ -380,15 +381,18 @@ void Controller::Impl::LoseCompanion(JobId id, GrantId grant_id, const std::stri
   GrantRecord* grant = find();
   if (grant == nullptr) return;
   Job& job = *Find(id);
-  const std::string text = fmt::format("{} is over: {}", InSlurm(grant->slurm_job), reason);
+  const std::string text =
+      fmt::format("{} is over{}: {}", InSlurm(grant->slurm_job), node.empty() ? "" : " on " + node, reason);
   const auto& shares = job.record.allocations;
   std::vector<std::uint32_t> alone;
+  bool shared = false;
   for (const Allocation& share : shares) {
-    if (share.grant != grant_id || share.given_back) continue;
+    if (share.grant != grant_id || share.given_back || (!node.empty() && share.node != node)) continue;
     const bool others = std::any_of(shares.begin(), shares.end(), [&](const Allocation& other) {
       return other.member == share.member && other.grant != grant_id && !other.given_back;
     });
     if (!others) alone.push_back(share.member);
+    shared = shared || others;
   }
   for (const std::uint32_t member : alone) {
     LoseMember(job, member, text, true);
@@ -396,7 +400,7 @@ void Controller::Impl::LoseCompanion(JobId id, GrantId grant_id, const std::stri
   }
   // What is left are cores of nodes that the job keeps: its head ends what runs there.
   grant = find();
-  if (grant == nullptr || !grant->recall.empty()) return;
+  if (grant == nullptr || !grant->recall.empty() || !shared) return;
   grant->recall = text;
   Emit(effect::PutGrant{*grant});
   Recall(job, *grant);

@@ -396,8 +396,8 @@ class Controller::Impl {
   void DropCompanion(const Job& job, AskPosition waiting);
   // To msa-companion, and if that does not help, to the agent.
   void LetGo(const Job& job, const GrantRecord& grant);
-  // Slurm has ended it. The nodes that the job has by it alone are lost.
-  void LoseCompanion(JobId job, GrantId grant, const std::string& reason);
+  // Slurm has ended it, on `node` or ("") everywhere. The nodes that the job has by it alone are lost.
+  void LoseCompanion(JobId job, GrantId grant, const std::string& reason, const std::string& node = "");
   // That was lent; nullptr: `slurm_job` is none.
   const GrantRecord* FindCompanion(JobId slurm_job) const;
   JobId ParentOf(JobId slurm_job) const;  // `slurm_job` itself where it is no companion

@@ -297,7 +297,7 @@ void Controller::Impl::JudgeSlurmSteps() {
 
 void Controller::Impl::Handle(event::SlurmJobEnd& e) {
   if (const GrantRecord* grant = FindCompanion(e.component_job)) {
-    if (!grant->released) LoseCompanion(grant->job, grant->id, "its epilog runs");
+    if (!grant->released) LoseCompanion(grant->job, grant->id, "its epilog runs", e.node);
     return;
   }
   for (const JobId id : std::vector<JobId>(active.begin(), active.end())) {

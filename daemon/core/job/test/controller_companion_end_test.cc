@@ -69,6 +69,30 @@ TEST_F(Companions, WhatTheAgentSaysIsOverIsLost) {
   EXPECT_EQ(h.State(kJob), JobState::kRunning);
 }
 
+TEST_F(Companions, AnEpilogTakesItsNodeAndTheLastOneTheCompanion) {
+  AgentKnows();
+  h.FromHead(kJob, Ask());
+  wire::CompanionGranted granted = Granted();
+  granted.nodes.push_back({"bn1", {0, 1}});
+  Report(granted);
+  wire::SlurmJobAnswer truth = Truth();
+  truth.cores.push_back({"bn1", {0, 1}});
+  Answer(truth);
+  ASSERT_NE(h.Record(kJob).MemberOn("bn1"), nullptr);
+  // Of a node that it had been given and has given back, or that failed, before it was lent.
+  h.On(event::SlurmJobEnd{"dn0", kCompanion});
+  EXPECT_EQ(View().state, GrantState::kHeld);
+  EXPECT_EQ(h.Record(kJob).members.size(), 3u);
+  h.On(event::SlurmJobEnd{"bn1", kCompanion});
+  EXPECT_EQ(h.Record(kJob).MemberOn("bn1"), nullptr);
+  EXPECT_NE(h.Record(kJob).MemberOn("bn0"), nullptr);
+  EXPECT_EQ(View().state, GrantState::kHeld);
+  h.On(event::SlurmJobEnd{"bn0", kCompanion});
+  EXPECT_EQ(h.Record(kJob).MemberOn("bn0"), nullptr);
+  EXPECT_EQ(View().state, GrantState::kReleased);
+  EXPECT_EQ(h.State(kJob), JobState::kRunning);
+}
+
 TEST_F(Companions, TheEndOfItsJobSweepsThem) {
   Lend();
   h.Clear();
