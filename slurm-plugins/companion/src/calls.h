@@ -56,6 +56,7 @@ struct ParentFacts {
   std::string state;
   bool running = false;
   std::uint64_t end = 0;  // 0: no limit
+  std::uint32_t restarts = 0;
 };
 struct PartitionFacts {
   std::vector<NodeFacts> nodes;

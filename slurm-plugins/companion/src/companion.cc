@@ -57,7 +57,8 @@ void Companion::OnShrink(wire::CompanionShrink shrink, Moment now) {
   }
   if (!MayShrink(ask_)) {
     Send(wire::CompanionKept{
-        .message = fmt::format("job {} has its nodes for itself: Slurm takes such back only with the job", job_)});
+        .message =
+            fmt::format("job {} has its nodes for itself: Slurm takes such back only with the job", job_)});
     return;
   }
   shrink_ = std::move(shrink);
@@ -240,6 +241,8 @@ void Companion::OnParent(Reply reply, Moment now) {
         Code::kFailedPrecondition,
         fmt::format("job {} is at the end of its time limit: it can have no further nodes", ask_.parent));
   if (ask_.partition.empty()) ask_.partition = parent_->partition;
+  // The controller may not know it yet, and the agent cancels what is of a run before.
+  ask_.restarts = parent_->restarts;
   // Asked again, since that has started.
   if (job_.value != 0) OnRunning(last_, now);
 }

@@ -92,7 +92,8 @@ ParentFacts ParentOf(const slurm_job_info_t& job) {
           .partition = Text(job.partition),
           .state = StateText(BaseState(job)),
           .running = BaseState(job) == JOB_RUNNING || BaseState(job) == JOB_SUSPENDED,
-          .end = EndOf(job)};
+          .end = EndOf(job),
+          .restarts = job.restart_cnt};
 }
 
 wire::SlurmJob RecordOf(const slurm_job_info_t& job) {

@@ -113,7 +113,8 @@ class CompanionMachine : public testing::Test, public Outlet {
             .partition = "cluster",
             .state = "RUNNING",
             .running = true,
-            .end = end};
+            .end = end,
+            .restarts = 0};
   }
 
   template <class M>

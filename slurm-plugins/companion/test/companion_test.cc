@@ -9,6 +9,15 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+TEST_F(CompanionMachine, HowOftenItsParentWasRequeuedIsSlurmsToSay) {
+  Begin(AskFor(2));
+  Called<AskParent>();
+  ParentFacts parent = Parent();
+  parent.restarts = 2;
+  ReplyWith(parent);
+  EXPECT_EQ(Called<Submit>().mark.restarts, 2U);
+}
+
 TEST_F(CompanionMachine, SubmitsWithTheParentsAccountAndGrantsWhatComes) {
   Begin(AskFor(10));
   EXPECT_EQ(Called<AskParent>().job, JobId(7));

@@ -50,7 +50,7 @@ struct CompanionAsk {
   static constexpr std::uint16_t kType = 0x0B20;
   std::uint32_t version = kSlurmHelperVersion;
   JobId parent;                    // the leader's id; account, QOS and end are the parent's
-  std::uint32_t restarts = 0;      // SLURM_RESTART_COUNT of the parent
+  std::uint32_t restarts = 0;      // SLURM_RESTART_COUNT of the parent, until Slurm has said so
   std::uint64_t request = 0;       // GrantAsk::request; the job is named "msa:<parent>.<request>"
   std::string partition;           // "a,b": any of them; empty: the parent's
   std::string features;            // as srun -C; empty: any
