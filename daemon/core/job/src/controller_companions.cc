@@ -307,7 +307,10 @@ Status Controller::Impl::CheckCompanion(const Job& job, const WaitingAsk& waitin
       return untrue(fmt::format("it is of job {} itself", id));
   }
   std::uint64_t slots = 0;
+  std::set<std::string> seen;
   for (const wire::SlurmNodeCores& share : granted.nodes) {
+    if (!seen.insert(share.node).second)
+      return untrue(fmt::format("it is said to hold {} twice", share.node));
     const auto held = std::find_if(answer.cores.begin(), answer.cores.end(),
                                    [&](const auto& one) { return one.node == share.node; });
     if (held == answer.cores.end() ||

@@ -126,7 +126,9 @@ void Controller::Impl::Lend(Job& job, const wire::GrantAsk& ask, const Placement
   Instant end = EndOf(job, ask);
   if (slurms != nullptr) {
     grant.slurm_job = slurms->job;
-    if (slurms->end != 0) end = std::min(end, FromUnixMillis(static_cast<std::int64_t>(slurms->end) * 1000));
+    const auto latest = static_cast<std::uint64_t>((ToUnixMillis(now) + kMaxTimeMs) / 1000);
+    const std::uint64_t its_end = std::min(slurms->end, latest);
+    if (its_end != 0) end = std::min(end, FromUnixMillis(static_cast<std::int64_t>(its_end) * 1000));
   }
   if (end != kNever) grant.until = end;
   record.epoch = Epoch(record.epoch.value + 1);

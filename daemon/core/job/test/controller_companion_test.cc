@@ -274,12 +274,13 @@ TEST_F(Companions, AtTheDeadlineItIsRefusedAndReleased) {
 TEST_F(Companions, AForgedGrantIsRefused) {
   AgentUp();
   std::uint64_t request = 1;
+  auto granted = Granted();
   const auto refused = [&](const wire::SlurmJobAnswer& truth) {
     auto ask = Ask();
     ask.request = ++request;
     h.Clear();
     h.FromHead(kJob, ask);
-    Report(Granted(), request);
+    Report(granted, request);
     Answer(truth);
     return Answers().size() == 1 && Answers()[0].grant.value == 0 ? Answers()[0].reason : "lent";
   };
@@ -293,11 +294,27 @@ TEST_F(Companions, AForgedGrantIsRefused) {
   auto fewer = Truth();
   fewer.cores[0].cores = {4};
   EXPECT_THAT(refused(fewer), HasSubstr("not these cores"));
+  granted.nodes.push_back(granted.nodes[0]);
+  granted.slots = 6;
+  EXPECT_THAT(refused(Truth()), HasSubstr("twice"));
+  granted = Granted();
   wire::SlurmJobAnswer none;
   none.code = Code::kNotFound;
   none.message = "job 31 is not known";
   EXPECT_THAT(refused(none), HasSubstr("not known"));
   EXPECT_THAT(ToAgent<wire::SlurmCancelJob>(), IsEmpty());
+}
+
+TEST_F(Companions, AnEndBeyondAllTimeIsCut) {
+  AgentKnows();
+  h.FromHead(kJob, Ask());
+  auto granted = Granted();
+  granted.end = ~std::uint64_t{0} / 4;
+  Report(granted);
+  Answer(Truth());
+  EXPECT_EQ(View().state, GrantState::kHeld);
+  EXPECT_GT(View().until, h.now + std::chrono::hours(24 * 365));
+  EXPECT_LT(View().until, h.now + std::chrono::hours(24 * 366 * 11));
 }
 
 TEST_F(Companions, TwoGrantsDoNotShareACompanion) {
