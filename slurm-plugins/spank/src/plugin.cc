@@ -1,6 +1,7 @@
 // The SPANK plugin of msa: hooks of srun, sbatch, salloc, slurmd and slurmstepd (spank.h of Slurm 22.05). In
 // slurmstepd it makes a step of Slurm one of msa: see msa/base/slurm_messages.h for who says what. It never
 // holds a step up without a limit, and where msa does not run it does nothing.
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -205,8 +206,26 @@ void BeginStep(spank_t spank) {
   state.link = std::move(*link);
 }
 
+// The node daemon believes root alone, and slurmstepd has the user's effective uid in user_init. Of this
+// thread alone: the others of slurmstepd stay who they are.
+class AsRoot {
+ public:
+  AsRoot() : user_(geteuid()) {
+    if (user_ != 0) (void)syscall(SYS_setresuid, -1, 0, -1);
+  }
+  ~AsRoot() {
+    if (user_ != 0) (void)syscall(SYS_setresuid, -1, user_, -1);
+  }
+  AsRoot(const AsRoot&) = delete;
+  AsRoot& operator=(const AsRoot&) = delete;
+
+ private:
+  const uid_t user_;
+};
+
 // The node daemon, which was there, is away: it may be starting again.
 Result<NodeLink> ConnectAgain(Deadline deadline) {
+  const AsRoot root;
   for (;;) {
     auto link = NodeLink::Connect(TheState().arguments.socket);
     if (link.ok() || std::chrono::steady_clock::now() + kRetry > deadline) return link;
@@ -220,6 +239,7 @@ Result<wire::SlurmStepVerdict> ReceiveVerdict() {
   for (;;) {
     auto verdict = state.link.Receive<wire::SlurmStepVerdict>(deadline);
     if (verdict.ok() || verdict.status().code() != Code::kUnavailable) return verdict;
+    std::this_thread::sleep_for(kRetry);
     auto again = ConnectAgain(std::min(deadline, In(kRestart)));
     if (!again.ok()) return verdict;
     state.link = std::move(*again);
@@ -304,7 +324,8 @@ int Join(spank_t spank) {
 
 void TellBegin(spank_t spank) {
   State& state = TheState();
-  if (!state.link || state.job_socket.empty()) return;
+  // A script is no part of a world: whatever becomes of its job daemon, it goes on.
+  if (!state.link || state.job_socket.empty() || state.script) return;
   wire::SlurmTaskBegin begin;
   begin.job = state.begin.job;
   begin.step = state.begin.step;
