@@ -16,7 +16,7 @@ namespace {
 
 // A job of another user's has come: its start is through after this, and what a pool does then costs it
 // nothing.
-constexpr Millis kNextOfUser{300};
+constexpr Millis kNextOfUser{200};
 
 }  // namespace
 

@@ -44,7 +44,7 @@ struct JobdOptions {
   Millis companion_wait{2'000};
   Millis exit_sync{
       100};  // until the exit record is synced, unless the controller has acknowledged it by then
-  Millis tls_delay{200};  // of an idle job daemon's preparation of TLS, which a job on one node never needs
+  Millis tls_delay{50};  // of an idle job daemon's preparation of TLS, which a job on one node never needs
 };
 
 // One job in its life. One thread, the loop's.

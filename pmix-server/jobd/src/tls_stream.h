@@ -18,8 +18,8 @@ class TlsContext {
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
-  // Does now what the first stream does else: OpenSSL's own start takes 2 ms. kInternal: OpenSSL refuses,
-  // with its text.
+  // Does now what the first stream does else, a handshake with itself: OpenSSL's own start takes 2 ms, the
+  // first use of each algorithm another. Before SetSecret. kInternal: OpenSSL refuses, with its text.
   Status Warm();
 
   // The key of all streams made from now on. `identity` is sent in the clear, `secret_hex` is 32 bytes in
