@@ -5,37 +5,17 @@ Usage: companion_test.py BUILD_DIRECTORY [--accounting] [unittest's options]. Wi
 accounts, QOS and limits change. Needs root; exit code 77: it is not root.
 """
 
-import os
-import pathlib
 import socket
 import struct
 import subprocess
-import sys
 import time
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/release"
-ACCOUNTING = "--accounting" in sys.argv
-if ACCOUNTING:
-    sys.argv.remove("--accounting")
-NAME = f"co-{os.getpid()}"
-USER = "nobody"
+from hosts_support import BUILD, USER, Hosts, HostsCase, main, taken
 
-
-def vcluster(*words, check=True, timeout=180):
-    done = subprocess.run(
-        [str(ROOT / "deploy/vcluster"), words[0], "--name", NAME, *words[1:]],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
-    if check and done.returncode != 0:
-        raise AssertionError(f"vcluster {' '.join(words)}: status {done.returncode}\n{done.stdout}{done.stderr}")
-    return done
-
-
-def on(host, *command, user=None, check=True, timeout=120):
-    return vcluster("exec", *(["--user", user] if user else []), host, *command, check=check, timeout=timeout)
-
+ACCOUNTING = taken("--accounting")
+HOSTS = Hosts("co")
+on = HOSTS.on
 
 # ---- the wire format (daemon/base/include/msa/base/wire.h), as far as these messages need it
 
@@ -115,8 +95,8 @@ class Helper:
         self.socket, theirs = socket.socketpair()
         self.data = b""
         fd = theirs.fileno()
-        words = ["exec", "--name", NAME, "--user", user, host, str(BUILD / "bin" / program), "--fd", str(fd), *options]
-        self.process = subprocess.Popen([str(ROOT / "deploy/vcluster"), *words], pass_fds=[fd], stderr=subprocess.PIPE)
+        words = HOSTS.exec_words(host, BUILD / "bin" / program, "--fd", fd, *options, user=user)
+        self.process = subprocess.Popen(HOSTS.words("exec", *words), pass_fds=[fd], stderr=subprocess.PIPE)
         theirs.close()
 
     def send(self, name, number=0, **fields):
@@ -169,9 +149,7 @@ class Helper:
 def setUpModule():
     more = ["PartitionName=closed Nodes=dn0 AllowGroups=slurm", "PartitionName=billed Nodes=dn0 AllowAccounts=payers",
             "PartitionName=short Nodes=dn0 MaxTime=1"]  # fmt: skip
-    words = [word for line in more for word in ("--slurm-conf", line)] + ["--accounting"] * ACCOUNTING
-    done = vcluster("up", "--bin", str(BUILD / "bin"), "--share", str(BUILD), *words)
-    print(done.stdout.splitlines()[0], flush=True)
+    HOSTS.raise_for_module(*(word for line in more for word in ("--slurm-conf", line)), *["--accounting"] * ACCOUNTING)
     if not ACCOUNTING:
         return
     for line in (
@@ -182,23 +160,11 @@ def setUpModule():
         on("ctl", "sacctmgr", "-i", *line.split())
 
 
-def tearDownModule():
-    vcluster("down")
-
-
-class CompanionCase(unittest.TestCase):
-    maxDiff = None
+class CompanionCase(HostsCase):
+    hosts = HOSTS
+    limit = 60
     request = 0
     account = None  # of jobs, where there is accounting
-
-    def eventually(self, claim, condition, limit=60):
-        end = time.monotonic() + limit
-        while time.monotonic() < end:
-            if condition():
-                return
-            time.sleep(0.05)
-        more = on("ctl", "bash", "-c", "squeue -o '%A %T %r %N %S'; sinfo -N -o '%N %P %T'; tail -n 30 /var/log/slurmctld.log").stdout
-        self.fail(f"not within {limit} s: {claim}\n{more}")
 
     def setUp(self):
         self.helpers = []
@@ -266,19 +232,8 @@ class CompanionCase(unittest.TestCase):
         self.helpers.append(helper)
         state = helper.expect("SlurmAgentState")
         self.assertTrue(state["slurmctld_up"])
-        self.assertEqual(state["cluster"], NAME)
+        self.assertEqual(state["cluster"], HOSTS.name)
         return helper
-
-    def kill_slurmctld(self, *names):
-        """Once it has these jobs on disk, where it writes them some seconds later."""
-        for name in names:
-            saved = f"grep -aq '{name}' /var/spool/slurmctld/job_state"
-            self.eventually(f"job {name} is on disk", lambda s=saved: on("ctl", "bash", "-c", s, check=False).returncode == 0)
-        on("ctl", "pkill", "-KILL", "-x", "slurmctld")
-
-    def start_slurmctld(self):
-        on("ctl", "slurmctld")
-        self.eventually("slurmctld answers", lambda: on("ctl", "scontrol", "ping", check=False).stdout.count("is UP") == 1)
 
 
 class Companions(CompanionCase):
@@ -525,9 +480,7 @@ class Agent(CompanionCase):
     def test_it_cancels_jobs_and_kills_steps(self):
         agent = self.agent()
         job = self.running(self.submit("-p", "booster", "-n", "3"))
-        step = subprocess.Popen(
-            [str(ROOT / "deploy/vcluster"), "exec", "--name", NAME, "--user", USER, "ctl", "srun", "--jobid", str(job), "--overlap",
-             "-n1", "-N1", "sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        step = self.meanwhile("ctl", "srun", "--jobid", job, "--overlap", "-n1", "-N1", "sleep", "600", user=USER)
         self.eventually("the step runs", lambda: on("ctl", "squeue", "-h", "-s", "-o", "%i").stdout.count(f"{job}.0"))
         agent.send("SlurmKillStep", number=3, job=job, step=0, signal=9)
         self.assertEqual(agent.expect("SlurmDone")["code"], OK)
@@ -676,7 +629,4 @@ def load_tests(loader, _tests, _pattern):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("companion_test.py: needs root, as deploy/vcluster does", file=sys.stderr)
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    main(verbosity=2)

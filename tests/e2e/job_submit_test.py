@@ -4,40 +4,15 @@
 Usage: job_submit_test.py BUILD_DIRECTORY [unittest's options]. Needs root; exit code 77: it is not root.
 """
 
-import os
 import pathlib
 import re
-import subprocess
-import sys
-import tempfile
-import time
-import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/release"
-NAME = f"js-{os.getpid()}"
-ETC = pathlib.Path(f"/run/msa-vcluster/{NAME}/etc/slurm")
-USER = "nobody"
-SCRATCH = None
+from hosts_support import USER, Hosts, HostsCase, main
 
-
-def vcluster(*words, check=True, timeout=120):
-    done = subprocess.run(
-        [str(ROOT / "deploy/vcluster"), words[0], "--name", NAME, *words[1:]],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
-    if check and done.returncode != 0:
-        raise AssertionError(f"vcluster {' '.join(words)}: status {done.returncode}\n{done.stdout}{done.stderr}")
-    return done
-
-
-def on(host, *command, user=None, check=True):
-    return vcluster("exec", *(["--user", user] if user else []), host, *command, check=check)
-
-
-def shell(host, script, **options):
-    return on(host, "bash", "-c", script, **options)
-
+HOSTS = Hosts("js")
+SHARED = HOSTS.shared
+ETC = pathlib.Path(f"/run/msa-vcluster/{HOSTS.name}/etc/slurm")
+on, shell = HOSTS.on, HOSTS.shell
 
 RESTART = """\
 pkill -x slurmctld; while pgrep -x slurmctld >/dev/null; do sleep 0.02; done
@@ -53,20 +28,12 @@ def use_job_submit(plugin):
 
 
 def setUpModule():
-    global SCRATCH
-    SCRATCH = tempfile.TemporaryDirectory(prefix="msa-job-submit-", dir="/run")
-    os.chmod(SCRATCH.name, 0o755)
     # slurmctld runs as SlurmUser slurm, and becomes a job's user by sudo; slurm_examples_test.py has it as root.
-    vcluster("up", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--share", SCRATCH.name)
-
-
-def tearDownModule():
-    vcluster("down")
-    SCRATCH.cleanup()
+    HOSTS.raise_for_module()
 
 
 def script(name, *head, body="true"):
-    path = pathlib.Path(SCRATCH.name) / name
+    path = SHARED / name
     path.write_text("\n".join(["#!/bin/bash", *head, body, ""]))
     path.chmod(0o755)
     return str(path)
@@ -115,8 +82,9 @@ def ask(command):
     return "; ".join(line.split("|")[1] for line in sorted(show))
 
 
-class JobSubmit(unittest.TestCase):
-    maxDiff = None
+class JobSubmit(HostsCase):
+    hosts = HOSTS
+    limit = 40
 
     def answers(self, plugin):
         use_job_submit(plugin)
@@ -160,30 +128,18 @@ class JobSubmit(unittest.TestCase):
 
     def test_a_licence_holds_a_second_job_back(self):
         use_job_submit("msa")
-        sleeper = script("sleeper.sh", body="until [ -e " + SCRATCH.name + "/go ]; do sleep 0.05; done")
+        sleeper = script("sleeper.sh", body=f"until [ -e {SHARED}/go ]; do sleep 0.05; done")
         first = on("ctl", "sbatch", "--parsable", "-o", "/dev/null", "--nam=1G", "-p", "cluster", sleeper).stdout.strip()
         second = on("ctl", "sbatch", "--parsable", "-o", "/dev/null", "--nam=1M", "-p", "booster", sleeper).stdout.strip()
         try:
-            self.eventually(lambda: self.state(second) == "PENDING Licenses" and self.state(first).startswith("RUNNING"))
-            pathlib.Path(SCRATCH.name, "go").touch()
-            self.eventually(lambda: self.state(second).startswith("COMPLETED"))
+            self.eventually("the second waits for the first", lambda: HOSTS.state(second) == "PENDING Licenses" and HOSTS.state(first).startswith("RUNNING"))
+            (SHARED / "go").touch()
+            self.eventually("the second has ended", lambda: HOSTS.state(second).startswith("COMPLETED"))
         finally:
             on("ctl", "scancel", first, second, check=False)
-            pathlib.Path(SCRATCH.name, "go").unlink(missing_ok=True)
-
-    def eventually(self, condition, limit=40):
-        end = time.monotonic() + limit
-        while not condition():
-            self.assertLess(time.monotonic(), end, on("ctl", "squeue", "-t", "all").stdout)
-            time.sleep(0.1)
-
-    def state(self, job):
-        return on("ctl", "squeue", "-h", "-t", "all", "-j", job, "-o", "%T %r").stdout.strip()
+            (SHARED / "go").unlink(missing_ok=True)
 
     # ---- #NAM
-
-    def regions(self):
-        return on("ctl", "msactl", "region", "list", "-f", "name", user=USER).stdout.split()
 
     def test_directives_stage_files_through_a_region(self):
         use_job_submit("msa")
@@ -191,8 +147,8 @@ class JobSubmit(unittest.TestCase):
         job = script("nam.sh", "#SBATCH -N1 -t 5 -p cluster -o /tmp/nam.out", "#NAM create scratch-%j 1M", "#NAM stage_in /tmp/input scratch-%j",
                      "#NAM stage_out scratch-%j /tmp/results/output", body="echo $MSA_SLURM_NAM_REGION $(hostname) >/tmp/seen")  # fmt: skip
         number = on("ctl", "sbatch", "--parsable", "-D", "/tmp", job, user=USER).stdout.strip()
-        self.eventually(lambda: self.state(number).startswith("COMPLETED"))
-        self.eventually(lambda: self.regions() == [])
+        self.eventually("it ends", lambda: HOSTS.state(number).startswith("COMPLETED"))
+        self.eventually("its region is gone", lambda: HOSTS.regions() == [])
         shell("ctl", "head -c 100000 /tmp/results/output | cmp - /tmp/input")
         self.assertEqual(shell("ctl", "stat -c %U /tmp/results/output").stdout.strip(), USER)
         seen = "".join(shell(host, "cat /tmp/seen", check=False).stdout for host in ("cn0", "cn1"))
@@ -203,10 +159,10 @@ class JobSubmit(unittest.TestCase):
         job = script("big.sh", "#SBATCH -N1 -t 5 -p cluster", "#NAM create big 64G")
         number = on("ctl", "sbatch", "--parsable", "-D", "/tmp", job, user=USER).stdout.strip()
         try:
-            self.eventually(lambda: "64G of network attached memory asked" in self.state(number))
+            self.eventually("the reason is told", lambda: "64G of network attached memory asked" in HOSTS.state(number))
         finally:
             on("ctl", "scancel", number)
-        self.assertEqual(self.regions(), [])
+        self.assertEqual(HOSTS.regions(), [])
 
     def test_a_directive_that_is_none_is_refused_at_submission(self):
         use_job_submit("msa")
@@ -220,30 +176,27 @@ class JobSubmit(unittest.TestCase):
         job = script("dies.sh", "#SBATCH -N1 -t 5 -w bn1 -p booster -o /dev/null --no-requeue", "#NAM create dies-%j 1M",
                      "#NAM stage_out dies-%j /tmp/results/dies", body="sleep 600")  # fmt: skip
         number = on("ctl", "sbatch", "--parsable", "-D", "/tmp", job, user=USER).stdout.strip()
-        self.eventually(lambda: self.state(number).startswith("RUNNING"))
-        self.assertEqual(self.regions(), [f"dies-{number}"])
+        self.eventually("it runs", lambda: HOSTS.state(number).startswith("RUNNING"))
+        self.assertEqual(HOSTS.regions(), [f"dies-{number}"])
         try:
-            shell("bn1", "pkill -KILL -x slurmd; pkill -KILL -x slurmstepd")
+            self.kill_slurmd("bn1")
             on("ctl", "scontrol", "update", "node=bn1", "state=down", "reason=test")
-            self.eventually(lambda: self.regions() == [])
+            self.eventually("its region is gone", lambda: HOSTS.regions() == [])
             self.assertEqual(shell("ctl", "stat -c '%s %U' /tmp/results/dies").stdout.strip(), f"{1 << 20} {USER}")
-            self.assertRegex(self.state(number), "^NODE_FAIL ")
+            self.assertRegex(HOSTS.state(number), "^NODE_FAIL ")
         finally:
             on("bn1", "slurmd")
-            self.eventually(lambda: on("ctl", "sinfo", "-h", "-n", "bn1", "-o", "%T").stdout.split()[:1] in (["idle"], ["down"]))
+            self.eventually("slurmd is back", lambda: on("ctl", "sinfo", "-h", "-n", "bn1", "-o", "%T").stdout.split()[:1] in (["idle"], ["down"]))
             on("ctl", "scontrol", "update", "node=bn1", "state=resume", check=False)
 
     def test_persistent_regions_stay(self):
         use_job_submit("msa")
         job = script("stay.sh", "#SBATCH -N1 -t 5 -p cluster -o /tmp/stay.out", "#NAM create kept 1M persistent", "#NAM create gone 1M")
         number = on("ctl", "sbatch", "--parsable", "-D", "/tmp", job, user=USER).stdout.strip()
-        self.eventually(lambda: self.state(number).startswith("COMPLETED"))
-        self.eventually(lambda: self.regions() == ["kept"])
+        self.eventually("it ends", lambda: HOSTS.state(number).startswith("COMPLETED"))
+        self.eventually("one region is left", lambda: HOSTS.regions() == ["kept"])
         on("ctl", "msactl", "region", "rm", "kept", user=USER)
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("job_submit_test: needs root: namespaces, munge and slurmd do; run it with sudo", file=sys.stderr)
-        sys.exit(77)
-    unittest.main()
+    main()

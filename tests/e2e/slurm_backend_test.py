@@ -5,34 +5,17 @@ Usage: slurm_backend_test.py BUILD_DIRECTORY [unittest's options]. Needs root; e
 """
 
 import json
-import os
-import pathlib
-import shutil
-import sys
-import tempfile
-import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from hosts_support import ROOT, Hosts, eventually  # noqa: E402
+from hosts_support import ALL, USER, Hosts, JobsCase, main
 
-BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/release"
-USER, OTHER = "nobody", "daemon"
-ALL = ["bn0", "bn1", "cn0", "cn1", "dn0", "gw0", "nam0"]
-HOSTS = Hosts(f"be-{os.getpid()}")
-SHARED = tempfile.mkdtemp(prefix="msa-backend-")  # all hosts see it
+OTHER = "daemon"  # a user, too
+HOSTS = Hosts("be")
+SHARED = HOSTS.shared
 
 
 def setUpModule():
-    os.chmod(SHARED, 0o1777)
     # squeue gives a slurmctld that is gone up after so many seconds, instead of 10.
-    patience = ["--slurm-conf", "MessageTimeout=4"]
-    done = HOSTS.vcluster("up", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--share", SHARED, *patience)
-    print(done.stdout.splitlines()[0], flush=True)
-
-
-def tearDownModule():
-    HOSTS.vcluster("down")
-    shutil.rmtree(SHARED)
+    HOSTS.raise_for_module("--slurm-conf", "MessageTimeout=4")
 
 
 def msactl(*words, user=USER, check=True, host="ctl"):
@@ -57,16 +40,11 @@ def submit(*words):
     return int(msactl("submit", "--parsable", *words).stdout)
 
 
-class Case(unittest.TestCase):
-    maxDiff = None
-
-    def tearDown(self):
-        HOSTS.shell("ctl", f"scancel --user {USER}; while squeue -h | grep -q .; do sleep 0.1; done")
-        for entry in pathlib.Path(SHARED).iterdir():
-            entry.unlink()
+class Case(JobsCase):
+    hosts = HOSTS
 
     def script(self, text, name="job.sh"):
-        pathlib.Path(SHARED, name).write_text("#!/bin/bash\n" + text)
+        (SHARED / name).write_text("#!/bin/bash\n" + text)
         return name
 
     def refused(self, done, code, *parts):
@@ -100,7 +78,7 @@ class Launches(Case):
         done = msactl("submit", "--wait", "-J", "two words", script, check=False)
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertRegex(done.stdout, r"^submitted job \d+\n$")
-        lines = pathlib.Path(SHARED, "out").read_text().splitlines()
+        lines = (SHARED / "out").read_text().splitlines()
         self.assertEqual(lines[0], "bn0")
         self.assertEqual(sorted(lines[1:4]), ["bn0", "cn0", "cn1"])
         self.assertIn("has no nodes in 'dam'", lines[4])
@@ -119,14 +97,14 @@ class Jobs(Case):
     def test_a_heterogeneous_job_is_one_with_msas_shape_and_what_msa_knows(self):
         script = self.script("#SBATCH -p cluster -N1\n#SBATCH hetjob\n#SBATCH -p booster -n2\nsrun sleep 60 : --het-group=1 sleep 60\n")
         job = submit("-t", "3", script)
-        known = eventually(self, "msa knows the job", lambda: shown("--backend", "msa", "job", "list")["items"])
+        known = self.eventually("msa knows the job", lambda: shown("--backend", "msa", "job", "list")["items"])
         ours = jobs()
         self.assertEqual(list(ours), [job])
         self.assertEqual(list(ours[job])[:-1], list(known[0]))
         self.assertEqual((ours[job]["nodes"], ours[job]["tasks"], ours[job]["node_list"], ours[job]["time_limit_seconds"]), (2, 3, ["cn0", "bn0"], 180))
         parts = [(part["job"], part["partition"], part["node_list"]) for part in ours[job]["slurm"]["components"]]
         self.assertEqual(parts, [(job, "cluster", ["cn0"]), (job + 1, "booster", ["bn0"])])
-        one = eventually(self, "its world is shown", lambda: (lambda it: it if it["namespaces"] else None)(shown("job", "show", str(job))))
+        one = self.eventually("its world is shown", lambda: (lambda it: it if it["namespaces"] else None)(shown("job", "show", str(job))))
         self.assertEqual([(a["node"], a["module"], a["component"], len(a["cores"])) for a in one["allocations"]], [("cn0", "cluster", 0, 1), ("bn0", "booster", 1, 2)])
         self.assertEqual(one["stdout_path"], f"{SHARED}/slurm-{job}.out")
         text = msactl("job", "show", f"{job}+1").stdout
@@ -138,7 +116,7 @@ class Jobs(Case):
         parent = submit("-m", "cluster", "--wrap", "sleep 60")
         companion = submit("-m", "booster", "-J", f"msa:{parent}.1", "--comment", f"msa parent={parent} restart=0 request=1", "--wrap", "sleep 60")
         other = submit("-m", "dam", "-J", f"msa:{parent}.2", "--wrap", "sleep 60")
-        eventually(self, "all run", lambda: running(parent, companion, other))
+        self.eventually("all run", lambda: running(parent, companion, other))
         self.assertEqual(sorted(jobs()), [parent, other])
         told = jobs()[parent]["slurm"]["companions"]
         self.assertEqual([(one["job"], one["request"], one["partition"], one["node_list"]) for one in told], [(companion, 1, "booster", ["bn0"])])
@@ -149,15 +127,15 @@ class Jobs(Case):
 
     def test_why_tells_the_reason_what_is_before_it_and_the_remedy(self):
         first = submit("-m", "booster", "-N", "2", "--exclusive", "-t", "9", "--wrap", "sleep 60")
-        eventually(self, "it runs", lambda: running(first))
+        self.eventually("it runs", lambda: running(first))
         second = submit("-m", "booster", "-N", "2", "-t", "9", "--wrap", "true")
         third = submit("-m", "booster", "-N", "2", "-t", "9", "--wrap", "true")
         after = submit("-m", "cluster", "-d", f"afterok:{first}", "--wrap", "true")
         held = submit("-m", "cluster", "-H", "--wrap", "true")
-        why = eventually(self, "Slurm has planned its start", lambda: (lambda it: it if it["expected_start"] else None)(shown("job", "why", str(second))))
+        why = self.eventually("Slurm has planned its start", lambda: (lambda it: it if it["expected_start"] else None)(shown("job", "why", str(second))))
         self.assertEqual((why["kind"], why["reason"], [one["job"] for one in why["blocked_by"]]), ("JobWhy", "Resources", [first]))
         self.assertRegex(why["blocked_by"][0]["how"], "^runs until ")
-        why = eventually(self, "Slurm has looked at it", lambda: (lambda it: it if it["reason"] == "Priority" else None)(shown("job", "why", str(third))))
+        why = self.eventually("Slurm has looked at it", lambda: (lambda it: it if it["reason"] == "Priority" else None)(shown("job", "why", str(third))))
         self.assertEqual([one["job"] for one in why["blocked_by"]], [second])
         why = shown("job", "why", str(after))
         self.assertEqual((why["reason"], [one["job"] for one in why["blocked_by"]]), ("Dependency", [first]))
@@ -169,7 +147,7 @@ class Jobs(Case):
         words = "msactl submit --parsable -m booster"
         done = HOSTS.shell("ctl", f"cd {SHARED}; for i in 1 2 3; do {words} --wrap 'sleep 60'; done; {words} -H --wrap true", user=USER)
         *mine, waits = map(int, done.stdout.split())
-        eventually(self, "they run", lambda: running(*mine))
+        self.eventually("they run", lambda: running(*mine))
         done = msactl("job", "cancel", str(mine[0]), user=OTHER, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("Access/permission denied", done.stderr)
@@ -180,21 +158,20 @@ class Jobs(Case):
         self.refused(msactl("job", "cancel", "--reason", "x", str(mine[1]), check=False), 2, "scancel keeps no text")
         self.assertEqual(msactl("job", "cancel", "--now", str(mine[1])).stdout, f"job {mine[1]} is being cancelled\n")
         self.assertEqual(msactl("job", "cancel", "--all").stdout, f"job {mine[2]} is being cancelled\n")
-        eventually(self, "all have ended", lambda: jobs() == {})
+        self.eventually("all have ended", lambda: jobs() == {})
 
 
 class Nodes(Case):
     def test_modules_and_nodes_are_slurms_with_msas_beside(self):
-        words = HOSTS.stop("dn0", "msa-noded")
-        self.addCleanup(HOSTS.start, "dn0", "msa-noded", words)
+        self.without("dn0", "msa-noded")
         job = submit("-m", "cluster", "-n", "3", "--wrap", "sleep 60")
-        eventually(self, "it runs", lambda: running(job))
+        self.eventually("it runs", lambda: running(job))
         modules = {item["name"]: item for item in shown("module", "list")["items"]}
         self.assertEqual((modules["cluster"]["cores"], modules["cluster"]["cores_free"], modules["cluster"]["slurm"]["partition_state"]), (8, 5, "up"))
         self.assertEqual((modules["nam"]["kind"], modules["nam"]["slurm"]["partition_state"]), ("nam", None))
         HOSTS.on("ctl", "scontrol", "update", "node=bn1", "state=drain", "reason=new disk")
         self.addCleanup(HOSTS.on, "ctl", "scontrol", "update", "node=bn1", "state=resume")
-        nodes = eventually(self, "msa misses dn0", lambda: (lambda it: it if it["dn0"]["slurm"]["msa"] == "DOWN" else None)(
+        nodes = self.eventually("msa misses dn0", lambda: (lambda it: it if it["dn0"]["slurm"]["msa"] == "DOWN" else None)(
             {item["name"]: item for item in shown("node", "list")["items"]}))  # fmt: skip
         self.assertEqual(sorted(nodes), ALL)
         self.assertEqual((nodes["cn0"]["cores_used"] + nodes["cn1"]["cores_used"], nodes["cn0"]["jobs"]), (3, [job]))
@@ -221,9 +198,8 @@ class Nodes(Case):
 class Outages(Case):
     def test_without_msas_controller_slurm_still_answers(self):
         job = submit("--wrap", "sleep 60")
-        eventually(self, "it runs", lambda: running(job))
-        words = HOSTS.stop("ctl", "msa-controllerd")
-        self.addCleanup(HOSTS.start, "ctl", "msa-controllerd", words)
+        self.eventually("it runs", lambda: running(job))
+        self.without("ctl", "msa-controllerd")
         self.assertIn(str(job), msactl("job", "list").stdout)
         done = msactl("job", "show", str(job))
         self.assertIn("RUNNING", done.stdout)
@@ -233,18 +209,14 @@ class Outages(Case):
         self.assertIsNone({item["name"]: item for item in shown("module", "list")["items"]}["booster"]["kind"])
 
     def test_without_slurmctld_slurms_text_and_code_are_passed_on(self):
-        HOSTS.shell("ctl", "pkill -KILL -x slurmctld; while pgrep -x slurmctld; do sleep 0.02; done")
+        self.kill_slurmctld()
         try:
             done = msactl("job", "list", check=False)
         finally:
-            HOSTS.on("ctl", "slurmctld")
-            eventually(self, "slurmctld answers", lambda: "is UP" in HOSTS.on("ctl", "scontrol", "ping", check=False).stdout)
+            self.start_slurmctld()
         self.refused(done, 1, "Unable to contact slurm controller")
         self.assertEqual(done.stdout, "")
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("deploy/vcluster needs root")
-        sys.exit(77)
-    unittest.main()
+    main()

@@ -5,58 +5,30 @@ Usage: slurm_examples_test.py BUILD_DIRECTORY [unittest's options]. Needs root; 
 """
 
 import os
-import pathlib
 import re
 import shutil
 import subprocess
-import sys
-import tempfile
-import time
-import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/release"
-NAME = f"ex-{os.getpid()}"
+from hosts_support import BUILD, ROOT, USER, Hosts, HostsCase, main
+
 EXAMPLES = ROOT / "deploy/examples/slurm"
-USER = "nobody"
-SCRATCH = None
-
-
-def vcluster(*words, check=True, timeout=180):
-    done = subprocess.run(
-        [str(ROOT / "deploy/vcluster"), words[0], "--name", NAME, *words[1:]],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
-    if check and done.returncode != 0:
-        raise AssertionError(f"vcluster {' '.join(words)}: status {done.returncode}\n{done.stdout}{done.stderr}")
-    return done
-
-
-def on(host, *command, user=None, check=True):
-    return vcluster("exec", *(["--user", user] if user else []), host, *command, check=check)
+HOSTS = Hosts("ex")
+on = HOSTS.on
 
 
 def setUpModule():
-    global SCRATCH
-    SCRATCH = tempfile.TemporaryDirectory(prefix="msa-examples-", dir="/run")
-    os.chmod(SCRATCH.name, 0o777)
-    for source in EXAMPLES.parent.glob("*.c"):
-        shutil.copy(source, SCRATCH.name)
     # burst_buffer.lua becomes a job's user by setpriv then; job_submit_test.py has SlurmUser slurm, and sudo.
-    vcluster("up", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--share", SCRATCH.name, "--slurm-conf", "SlurmUser=root")
+    HOSTS.raise_for_module("--slurm-conf", "SlurmUser=root")
+    for source in EXAMPLES.parent.glob("*.c"):
+        shutil.copy(source, HOSTS.shared)
 
 
-def tearDownModule():
-    vcluster("down")
-    SCRATCH.cleanup()
-
-
-class Examples(unittest.TestCase):
-    maxDiff = None
+class Examples(HostsCase):
+    hosts = HOSTS
 
     def prepare(self, *scripts):
         """A copy of the examples, with the programs that the scripts say how to compile."""
-        there = pathlib.Path(SCRATCH.name) / scripts[0].split(".")[0]
+        there = HOSTS.shared / scripts[0].split(".")[0]
         shutil.copytree(EXAMPLES, there)
         there.chmod(0o777)
         for script in scripts:
@@ -68,7 +40,7 @@ class Examples(unittest.TestCase):
     def submit(self, script, there=None, options=""):
         """The outputs of the job, by file, when it has ended well."""
         there = there or self.prepare(script)
-        done = on("ctl", "bash", "-c", f"cd {there} && exec timeout 120 sbatch --wait {options} {script}", user=USER, check=False)
+        done = on("ctl", "bash", "-c", f"cd {there} && exec timeout 120 sbatch --wait {options} {script}", user=USER, check=False, timeout=180)
         output = {path.name: path.read_text() for path in sorted(there.glob("*.out"))}
         self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}{output}")
         return output
@@ -77,7 +49,7 @@ class Examples(unittest.TestCase):
         return sorted(line for text in self.submit(script).values() for line in text.splitlines())
 
     def test_lint_finds_nothing_in_them(self):
-        topology = f"/run/msa-vcluster/{NAME}/topology.toml"
+        topology = f"/run/msa-vcluster/{HOSTS.name}/topology.toml"
         scripts = sorted(EXAMPLES.glob("*.sh"))
         self.assertGreaterEqual(len(scripts), 13)
         for script in scripts:
@@ -85,9 +57,9 @@ class Examples(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, f"{script}: no findings\n"), done.stderr)
 
     def test_lint_speaks_of_a_bad_script_by_line(self):
-        bad = pathlib.Path(SCRATCH.name) / "bad.sh"
+        bad = HOSTS.shared / "bad.sh"
         bad.write_text("#!/bin/bash\n#SBATCH -t 5 -N9 -p cluster\n#SBATCH hetjob\n#SBATCH -p booster\nsrun hostname\n")
-        topology = f"/run/msa-vcluster/{NAME}/topology.toml"
+        topology = f"/run/msa-vcluster/{HOSTS.name}/topology.toml"
         done = on("ctl", "msactl", "job", "lint", "--topology", topology, str(bad), check=False)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(re.findall(r"(?m)^\S+:(\d+): ", done.stdout), ["2", "5"])
@@ -122,10 +94,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(lines, [f"bundle {i}: {n} workers, result {(i + 1) * n * (n + 1) // 2}" for i, n in enumerate(counts)])
         self.assertTrue(all(1 <= n <= 4 for n in counts) and len(counts) == 3, counts)
         # The nodes of the last bundle are given back, too.
-        end = time.monotonic() + 30
-        while left := on("ctl", "squeue", "-h", "-u", USER, "-o", "%j").stdout:
-            self.assertLess(time.monotonic(), end, left)
-            time.sleep(0.05)
+        self.eventually("Slurm has ended all jobs", lambda: not on("ctl", "squeue", "-h", "-u", USER, "-o", "%j").stdout, limit=30)
 
     def test_nam_buffers_between_two_jobs(self):
         there = self.prepare("nam_producer.sh", "nam_consumer.sh")
@@ -161,7 +130,4 @@ class Examples(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("slurm_examples_test: needs root: namespaces, munge and slurmd do; run it with sudo", file=sys.stderr)
-        sys.exit(77)
-    unittest.main()
+    main()

@@ -5,27 +5,13 @@ Usage: slurm_spawn_test.py BUILD_DIRECTORY [--soak] [unittest's options]. With -
 of some of each. Needs root; exit code 77: it is not root.
 """
 
-import os
-import pathlib
 import re
-import shutil
-import sys
-import tempfile
-import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from hosts_support import ROOT, Hosts, eventually  # noqa: E402
+from hosts_support import NODES, PROGRAMS, REQUEUE_SOON, USER, Hosts, JobsCase, main, taken
 
-BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/release"
-SOAK = "--soak" in sys.argv
-if SOAK:
-    sys.argv.remove("--soak")
-PROGRAMS = BUILD / "tests/programs"
-USER = "nobody"
-ALL = ["bn0", "bn1", "cn0", "cn1", "dn0", "gw0", "nam0"]
-NODES = [host for host in ALL if host != "nam0"]  # of Slurm
-HOSTS = Hosts(f"spawn-{os.getpid()}")
-SHARED = tempfile.mkdtemp(prefix="msa-spawn-")  # all hosts see it
+SOAK = taken("--soak")
+HOSTS = Hosts("spawn")
+SHARED = HOSTS.shared
 SPAWN = str(PROGRAMS / "mpi_spawn")
 PLAN = str(PROGRAMS / "mpi_spawn_plan")
 HELLO = str(PROGRAMS / "mpi_hello")
@@ -33,16 +19,7 @@ THREADS = str(PROGRAMS / "mpi_spawn_threads")
 
 
 def setUpModule():
-    os.chmod(SHARED, 0o1777)
-    # A requeued job starts again after so many seconds, instead of 120, or with slurmctld's pass each minute.
-    requeue = ["--slurm-conf", "AuthInfo=cred_expire=5"]
-    done = HOSTS.vcluster("up", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--share", SHARED, *requeue)
-    print(done.stdout.splitlines()[0], flush=True)
-
-
-def tearDownModule():
-    HOSTS.vcluster("down")
-    shutil.rmtree(SHARED)
+    HOSTS.raise_for_module(*REQUEUE_SOON)
 
 
 def queue(*options):
@@ -55,48 +32,28 @@ def companions():
     return {job: row for job, row in queue().items() if row[0].startswith("msa:")}
 
 
-class Case(unittest.TestCase):
-    maxDiff = None
+class Case(JobsCase):
+    hosts = HOSTS
 
     def setUp(self):
-        eventually(self, "all nodes are up", lambda: HOSTS.up() == ALL)
-        eventually(self, "plugins find a node daemon", lambda: all(
-            HOSTS.on(host, "test", "-S", "/run/msa/plugin.sock", check=False).returncode == 0 for host in NODES))  # fmt: skip
-        eventually(self, "Slurm's nodes are up", lambda: "down" not in HOSTS.on("ctl", "sinfo", "-h", "-o", "%T").stdout)
-
-    def tearDown(self):
-        HOSTS.on("ctl", "scancel", "--user", USER, check=False)
-        self.nothing_is_left()
-        for entry in pathlib.Path(SHARED).iterdir():
-            entry.unlink()
+        self.all_nodes_are_up()
+        self.plugins_find_node_daemons()
+        self.eventually("Slurm's nodes are up", lambda: "down" not in HOSTS.on("ctl", "sinfo", "-h", "-o", "%T").stdout)
 
     def nothing_is_left(self):
         """Of jobs, of loans, of processes."""
-        eventually(self, "Slurm has ended all jobs", lambda: queue() == {}, limit=60)
-        eventually(self, "msa has ended all jobs", lambda: HOSTS.rows("job", "list") == [])
-        eventually(self, "msa lends nothing", lambda: HOSTS.rows("alloc", "list") == [])
-        eventually(self, "no process is left", lambda: self.left() == "", limit=30)
+        super().nothing_is_left()
+        self.eventually("msa lends nothing", lambda: HOSTS.rows("alloc", "list") == [])
+        self.eventually("no process is left", lambda: self.left() == "", limit=30)
 
     def left(self):
         """Of the user's: programs, sruns, helpers. Job daemons that wait for their next job stay."""
         return "".join(HOSTS.shell(host, f"pgrep -l -u {USER} 'mpi_|srun|msa-companion|msa-exec' || true").stdout for host in NODES)
 
-    def batch(self, script, *options):
-        """Submits a script and returns the number of its job."""
-        path = pathlib.Path(SHARED, "script")
-        path.write_text("#!/bin/bash\n" + script)
-        pathlib.Path(SHARED, "out").unlink(missing_ok=True)  # of a job before
-        words = ["sbatch", "--parsable", "-D", SHARED, "-o", f"{SHARED}/out", *options, str(path)]
-        return HOSTS.on("ctl", *words, user=USER).stdout.strip().split(";")[0]
-
-    def output(self):
-        path = pathlib.Path(SHARED, "out")
-        return path.read_text() if path.exists() else ""
-
     def ran(self, script, *options, limit=60):
         """What a job's script has printed, standard error too."""
         job = self.batch(script + "\necho script over\n", *options)
-        eventually(self, f"job {job} is over", lambda: job not in queue(), limit=limit)
+        self.eventually(f"job {job} is over", lambda: job not in queue(), limit=limit)
         text = self.output()
         self.assertIn("script over", text)
         return text.replace("script over\n", "")
@@ -112,12 +69,12 @@ class Case(unittest.TestCase):
         """A job whose children are there and wait for the file `go`; returns its number and its companions'."""
         stay = f"{SHARED}/go"
         job = self.batch(f"srun -n1 {' '.join(step)} {PLAN} --maxprocs {count} --stay {stay} {' '.join(words)}\necho code $?\n", *options)
-        eventually(self, "the children are there", lambda: f"remote={count} " in self.output(), limit=60)
+        self.eventually("the children are there", lambda: f"remote={count} " in self.output(), limit=60)
         return job, list(companions())
 
     def go_on(self, job):
-        pathlib.Path(SHARED, "go").touch()
-        eventually(self, f"job {job} is over", lambda: job not in queue(), limit=60)
+        (SHARED / "go").touch()
+        self.eventually(f"job {job} is over", lambda: job not in queue(), limit=60)
         return self.output()
 
 
@@ -201,7 +158,7 @@ class Companions(Case):
 
     def test_refusals_have_slurms_reason(self):
         blocker = self.batch("sleep 600", "-p", "dam", "--exclusive", "-o", "/dev/null")
-        eventually(self, "dam is taken", lambda: queue()[blocker][1] == "RUNNING")
+        self.eventually("dam is taken", lambda: queue()[blocker][1] == "RUNNING")
         for count, module, texts in (
             (1, "dam", ["Resources"]),
             (99, "booster", ["PartitionConfig"]),
@@ -218,13 +175,13 @@ class Companions(Case):
 
     def test_a_spawn_waits_with_slurms_reason_and_gets_what_comes_free(self):
         blocker = self.batch("sleep 600", "-p", "dam", "--exclusive", "-o", "/dev/null")
-        eventually(self, "dam is taken", lambda: queue()[blocker][1] == "RUNNING")
+        self.eventually("dam is taken", lambda: queue()[blocker][1] == "RUNNING")
         job = self.batch(f"srun -n1 {PLAN} --maxprocs 2 --info arch=dam --info msa_wait=100", "-p", "cluster", "-n1")
-        eventually(self, "its companion waits", lambda: [row[1] for row in companions().values()] == ["PENDING"])
-        eventually(self, "Slurm's reason is shown", lambda: any("Resources" in str(row) or "resources" in str(row) or "free" in str(row)
+        self.eventually("its companion waits", lambda: [row[1] for row in companions().values()] == ["PENDING"])
+        self.eventually("Slurm's reason is shown", lambda: any("Resources" in str(row) or "resources" in str(row) or "free" in str(row)
                                                                 for row in HOSTS.rows("alloc", "list")))  # fmt: skip
         HOSTS.on("ctl", "scancel", blocker)
-        eventually(self, "it is over", lambda: job not in queue(), limit=60)
+        self.eventually("it is over", lambda: job not in queue(), limit=60)
         self.assertIn("ok remote=2", self.output())
 
     def test_two_threads_spawn_at_once(self):
@@ -236,9 +193,9 @@ class Companions(Case):
         job = self.batch(f"srun -n1 {PLAN} --maxprocs 2 --info arch=booster --times {times + 100}", "-p", "cluster", "-n1")
         told = lambda: self.output().count("parent 0: ok remote=2 ")  # noqa: E731
         settled = min(20, times // 2)
-        eventually(self, "the first are over", lambda: told() >= settled, limit=120)
+        self.eventually("the first are over", lambda: told() >= settled, limit=120)
         early = self.footprint()
-        eventually(self, "the others are over", lambda: told() >= times, limit=10 * times)
+        self.eventually("the others are over", lambda: told() >= times, limit=10 * times)
         late = self.footprint()
         # One at most is there: the last one's goes while the next one's comes.
         self.assertLessEqual(len(companions()), 2)
@@ -271,7 +228,7 @@ class Faults(Case):
     def test_scancel_of_the_companion_ends_children_and_parent_with_a_text(self):
         job, (companion,) = self.staying("--info", "arch=booster", "--parent-waits")
         HOSTS.on("ctl", "scancel", companion)
-        eventually(self, "the job is over", lambda: job not in queue(), limit=60)
+        self.eventually("the job is over", lambda: job not in queue(), limit=60)
         self.assertRegex(self.output(), rf"STEP {companion}.0 ON bn0 CANCELLED|companion job {companion} of Slurm is over")
         self.assertRegex(self.output(), "msa: step 0 is ended: spawn 1, which it is connected to, failed")
         self.assertNotIn("code 0", self.output())
@@ -280,38 +237,35 @@ class Faults(Case):
     def test_scancel_of_the_parent_takes_its_companion_along(self):
         job, (companion,) = self.staying("--info", "arch=booster")
         HOSTS.on("ctl", "scancel", job)
-        eventually(self, "both are over", lambda: queue() == {}, limit=30)
+        self.eventually("both are over", lambda: queue() == {}, limit=30)
         self.nothing_is_left()
 
     def test_a_requeued_parent_starts_again_without_the_companions_of_before(self):
         job, (companion,) = self.staying("--info", "arch=booster", options=("-p", "cluster", "-n1", "--requeue", "--open-mode=append"))
         HOSTS.on("ctl", "scontrol", "requeue", job)
-        eventually(self, "the companion is over", lambda: companion not in queue(), limit=30)
-        eventually(self, "it has spawned again", lambda: self.output().count("remote=2 ") == 2, limit=150)
+        self.eventually("the companion is over", lambda: companion not in queue(), limit=30)
+        self.eventually("it has spawned again", lambda: self.output().count("remote=2 ") == 2, limit=150)
         (again,) = companions()
         self.assertNotEqual(again, companion)
         self.assertIn("code 0", self.go_on(job))
 
     def test_a_spawn_waits_through_an_outage_of_slurmctld(self):
         blocker = self.batch("sleep 600", "-p", "dam", "--exclusive", "-o", "/dev/null", "-J", "blocker")
-        eventually(self, "dam is taken", lambda: queue()[blocker][1] == "RUNNING")
+        self.eventually("dam is taken", lambda: queue()[blocker][1] == "RUNNING")
         job = self.batch(f"srun -n1 {PLAN} --maxprocs 2 --info arch=dam --info msa_wait=100", "-p", "cluster", "-n1")
-        eventually(self, "its companion waits", lambda: [row[1] for row in companions().values()] == ["PENDING"])
-        saved = f"grep -aq 'msa:{job}.1' /var/spool/slurmctld/job_state"
-        eventually(self, "it is on disk", lambda: HOSTS.shell("ctl", saved, check=False).returncode == 0, limit=60)
-        HOSTS.on("ctl", "pkill", "-KILL", "-x", "slurmctld")
+        self.eventually("its companion waits", lambda: [row[1] for row in companions().values()] == ["PENDING"])
+        self.kill_slurmctld(f"msa:{job}.1")
         try:
-            eventually(self, "msactl says so", lambda: any("slurmctld" in str(row) for row in HOSTS.rows("alloc", "list")), limit=60)
+            self.eventually("msactl says so", lambda: any("slurmctld" in str(row) for row in HOSTS.rows("alloc", "list")), limit=60)
         finally:
-            HOSTS.on("ctl", "slurmctld")
-        eventually(self, "slurmctld answers", lambda: "is UP" in HOSTS.on("ctl", "scontrol", "ping", check=False).stdout)
+            self.start_slurmctld()
         HOSTS.on("ctl", "scancel", blocker)
-        eventually(self, "the job is over", lambda: job not in queue(), limit=90)
+        self.eventually("the job is over", lambda: job not in queue(), limit=90)
         self.assertIn("ok remote=2", self.output())
 
     def test_a_companion_that_never_starts_is_cancelled_at_the_deadline(self):
         blocker = self.batch("sleep 600", "-p", "dam", "--exclusive", "-o", "/dev/null")
-        eventually(self, "dam is taken", lambda: queue()[blocker][1] == "RUNNING")
+        self.eventually("dam is taken", lambda: queue()[blocker][1] == "RUNNING")
         text = self.ran(f"srun -n1 {PLAN} --maxprocs 2 --info arch=dam --info msa_wait=2", "-p", "cluster", "-n1")
         self.assertRegex(text, r"msa: MPI_Comm_spawn: .* waited for Resources: .*msa_wait")
         self.assertEqual(companions(), {})
@@ -329,17 +283,15 @@ class Faults(Case):
             with self.subTest(host=host):
                 job, _ = self.staying("--info", "arch=booster", "--parent-waits")
                 HOSTS.shell(host, f"pkill -KILL -u {USER} -x msa-jobd")
-                eventually(self, "the job is over", lambda: job not in queue(), limit=60)
+                self.eventually("the job is over", lambda: job not in queue(), limit=60)
                 self.assertRegex(self.output(), f"msa: .*{host}")
                 self.nothing_is_left()
 
     def test_a_node_daemon_that_is_killed_and_comes_back_costs_no_children(self):
         job, _ = self.staying("--info", "arch=booster")
         for host in ("bn0", "cn0"):
-            before = HOSTS.pids(host, "msa-noded")
-            HOSTS.on(host, "kill", "-KILL", *before)
-            eventually(self, "it is back", lambda h=host, b=before: HOSTS.pids(h, "msa-noded") not in ([], b))
-        eventually(self, "all nodes are up", lambda: HOSTS.up() == ALL)
+            self.kill_daemon(host, "msa-noded")
+        self.all_nodes_are_up()
         self.assertIn("code 0", self.go_on(job))
 
     def test_a_slurmd_that_is_killed_costs_no_children_that_run(self):
@@ -354,7 +306,4 @@ class Faults(Case):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("slurm_spawn_test: needs root: namespaces, munge and slurmd do; run it with sudo", file=sys.stderr)
-        sys.exit(77)
-    unittest.main()
+    main()

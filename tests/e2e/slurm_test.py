@@ -4,44 +4,20 @@
 Usage: slurm_test.py BUILD_DIRECTORY [unittest's options]. Needs root; exit code 77: it is not root.
 """
 
-import os
-import pathlib
 import re
-import shutil
-import sys
-import tempfile
 import time
-import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from hosts_support import ROOT, Hosts, eventually  # noqa: E402
+from hosts_support import ALL, PROGRAMS, REQUEUE_SOON, USER, Hosts, JobsCase, main
 
-BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/release"
-PROGRAMS = BUILD / "tests/programs"
-USER = "nobody"
-ALL = ["bn0", "bn1", "cn0", "cn1", "dn0", "gw0", "nam0"]
-HOSTS = Hosts(f"slurm-{os.getpid()}")
-SHARED = tempfile.mkdtemp(prefix="msa-slurm-")  # all hosts see it
+HOSTS = Hosts("slurm")
+SHARED = HOSTS.shared
+jobs = HOSTS.jobs
 HELLO = str(PROGRAMS / "mpi_hello")
 RING = str(PROGRAMS / "mpi_ring")
 
 
 def setUpModule():
-    os.chmod(SHARED, 0o1777)
-    # A requeued job starts again after so many seconds, instead of 120, or with slurmctld's pass each minute.
-    requeue = ["--slurm-conf", "AuthInfo=cred_expire=5"]
-    done = HOSTS.vcluster("up", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--share", SHARED, *requeue)
-    print(done.stdout.splitlines()[0], flush=True)
-
-
-def tearDownModule():
-    HOSTS.vcluster("down")
-    shutil.rmtree(SHARED)
-
-
-def jobs():
-    """msa's jobs that have not ended, by number."""
-    return {row["job"]: row for row in HOSTS.rows("job", "list")}
+    HOSTS.raise_for_module(*REQUEUE_SOON)
 
 
 def queue():
@@ -49,21 +25,12 @@ def queue():
     return HOSTS.on("ctl", "squeue", "-h", "-t", "R", "-o", "%A").stdout.split()
 
 
-class Case(unittest.TestCase):
-    maxDiff = None
+class Case(JobsCase):
+    hosts = HOSTS
 
     def setUp(self):
-        eventually(self, "all nodes are up", lambda: HOSTS.up() == ALL)
-        eventually(self, "plugins find a node daemon", lambda: all(
-            HOSTS.on(host, "test", "-S", "/run/msa/plugin.sock", check=False).returncode == 0
-            for host in ALL if host != "nam0"))  # fmt: skip
-
-    def tearDown(self):
-        HOSTS.on("ctl", "scancel", "--user", USER, check=False)
-        eventually(self, "Slurm has ended all jobs", lambda: HOSTS.on("ctl", "squeue", "-h").stdout == "", limit=60)
-        eventually(self, "msa has ended all jobs", lambda: jobs() == {})
-        for entry in pathlib.Path(SHARED).iterdir():
-            entry.unlink()
+        self.all_nodes_are_up()
+        self.plugins_find_node_daemons()
 
     def run_step(self, *words, host="ctl", **options):
         # Quiet: that a job waits for the one before is no error.
@@ -72,46 +39,23 @@ class Case(unittest.TestCase):
     def waiting_step(self, *words):
         """A step that runs until the file `go` is there; its first task says `begin` and `end`."""
         script = f"say() {{ [ $SLURM_PROCID != 0 ] || echo $1; }}; say begin; until [ -e {SHARED}/go ]; do sleep 0.05; done; say end"
-        step = HOSTS.begin("ctl", "srun", "-Q", *words, "bash", "-c", script, user=USER)
-        self.addCleanup(self.give_up, step)
+        step = self.meanwhile("ctl", "srun", "-Q", *words, "bash", "-c", script, user=USER)
         self.assertEqual(step.stdout.readline(), "begin\n", step.poll() is not None and step.stderr.read())
         return step
 
-    def give_up(self, step):
-        step.kill()
-        step.wait()
-        step.stdout.close()
-        step.stderr.close()
-
     def go_on(self, step):
-        pathlib.Path(SHARED, "go").touch()
+        (SHARED / "go").touch()
         out, err = step.communicate(timeout=60)
         return step.returncode, out, err
-
-    def batch(self, script, *options):
-        """Submits a script and returns the number of its job."""
-        path = pathlib.Path(SHARED, "script")
-        path.write_text("#!/bin/bash\n" + script)
-        done = HOSTS.on("ctl", "sbatch", "--parsable", "-D", SHARED, "-o", f"{SHARED}/out", *options, str(path), user=USER)
-        return done.stdout.strip()
-
-    def output(self):
-        path = pathlib.Path(SHARED, "out")
-        return path.read_text() if path.exists() else ""
-
-    def without(self, host, daemon):
-        """Takes a daemon away for the rest of the test."""
-        words = HOSTS.stop(host, daemon)
-        self.addCleanup(HOSTS.start, host, daemon, words)
 
 
 class Steps(Case):
     def test_a_step_is_a_job_of_msa_with_slurms_number_and_user_while_it_lasts(self):
         step = self.waiting_step("-N2", "-n3")
-        row = eventually(self, "the job is listed", lambda: jobs().get(queue()[0]))
+        row = self.eventually("the job is listed", lambda: jobs().get(queue()[0]))
         self.assertEqual((row["user"], row["nodes"], row["nodelist"], row["modules"]), (USER, "2", "cn[0-1]", "cluster"))
         self.assertEqual(self.go_on(step)[0], 0)
-        eventually(self, "the job is gone", lambda: jobs() == {})
+        self.eventually("the job is gone", lambda: jobs() == {})
 
     def test_a_program_that_is_no_mpi_program_runs_as_ever(self):
         done = self.run_step("-N2", "-n2", "hostname")
@@ -127,26 +71,26 @@ class Steps(Case):
     def test_steps_of_one_job_use_its_job_daemons_and_bring_new_nodes(self):
         script = f"srun -N1 -n1 hostname; srun -N2 -n2 hostname; touch {SHARED}/there; until [ -e {SHARED}/go ]; do sleep 0.05; done"
         job = self.batch(script, "-N2", "-n2")
-        eventually(self, "its steps are over", lambda: pathlib.Path(SHARED, "there").exists(), limit=60)
+        self.eventually("its steps are over", lambda: (SHARED / "there").exists(), limit=60)
         self.assertEqual(jobs()[job]["nodelist"], "cn[0-1]", self.output())
         self.assertEqual(sorted(self.output().split()), ["cn0", "cn0", "cn1"])
         daemons = HOSTS.rows("node", "list")
         self.assertEqual({row["node"] for row in daemons if row["state"].lower() == "up"}, set(ALL))
-        pathlib.Path(SHARED, "go").touch()
-        eventually(self, "the job is gone", lambda: job not in jobs())
+        (SHARED / "go").touch()
+        self.eventually("the job is gone", lambda: job not in jobs())
 
     def test_submissions_and_ends_are_slurms(self):
         done = HOSTS.on("ctl", "msactl", "run", "--backend", "msa", "-m", "cluster", "true", user=USER, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(done.stderr, "sbatch.*salloc.*srun")
         step = self.waiting_step("-N1")
-        job = eventually(self, "the job is listed", lambda: list(jobs()))[0]
+        job = self.eventually("the job is listed", lambda: list(jobs()))[0]
         done = HOSTS.on("ctl", "msactl", "--backend", "msa", "job", "cancel", job, user=USER, check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(f"scancel {job}", done.stderr)
         HOSTS.on("ctl", "scancel", job, user=USER)
         step.wait(timeout=60)
-        eventually(self, "the job is gone", lambda: jobs() == {}, limit=40)
+        self.eventually("the job is gone", lambda: jobs() == {}, limit=40)
 
 
 class Faults(Case):
@@ -174,9 +118,8 @@ class Faults(Case):
     def test_a_controller_that_is_away_when_a_step_begins_is_waited_for(self):
         words = HOSTS.stop("ctl", "msa-controllerd")
         script = "echo begin; echo $MSA_JOB_SOCKET"
-        step = HOSTS.begin("ctl", "srun", "-Q", "-N2", "-n2", "bash", "-c", script, user=USER)
-        self.addCleanup(self.give_up, step)
-        eventually(self, "the step has begun", lambda: HOSTS.pids("cn0", "slurmstepd"))
+        step = self.meanwhile("ctl", "srun", "-Q", "-N2", "-n2", "bash", "-c", script, user=USER)
+        self.eventually("the step has begun", lambda: HOSTS.pids("cn0", "slurmstepd"))
         HOSTS.start("ctl", "msa-controllerd", words)
         out, err = step.communicate(timeout=60)
         self.assertEqual(step.returncode, 0, err)
@@ -186,47 +129,45 @@ class Faults(Case):
         for host, daemon in (("ctl", "msa-controllerd"), ("cn1", "msa-noded"), ("cn0", "msa-noded")):
             with self.subTest(daemon=daemon, host=host):
                 step = self.waiting_step("-N2", "-n2")
-                job = eventually(self, "the job is listed", lambda: list(jobs()))[0]
-                before = HOSTS.pids(host, daemon)
-                HOSTS.on(host, "kill", "-KILL", *before)
-                eventually(self, "it is back", lambda: HOSTS.pids(host, daemon) not in ([], before))
-                eventually(self, "all nodes are up", lambda: HOSTS.up() == ALL)
+                job = self.eventually("the job is listed", lambda: list(jobs()))[0]
+                self.kill_daemon(host, daemon)
+                self.all_nodes_are_up()
                 time.sleep(3)  # longer than the controller waits for job daemons that are not told of
                 self.assertEqual(list(jobs()), [job])
                 self.assertEqual(self.go_on(step), (0, "end\n", ""))
-                eventually(self, "the job is gone", lambda: jobs() == {})
-                pathlib.Path(SHARED, "go").unlink()
+                self.eventually("the job is gone", lambda: jobs() == {})
+                (SHARED / "go").unlink()
 
     def test_a_job_daemon_that_is_killed_ends_the_step_with_a_text(self):
         step = self.waiting_step("-N2", "-n2")
-        job = eventually(self, "the job is listed", lambda: list(jobs()))[0]
+        job = self.eventually("the job is listed", lambda: list(jobs()))[0]
         HOSTS.shell("cn0", f"pkill -KILL -u {USER} -x msa-jobd")
         out, err = step.communicate(timeout=60)
         self.assertNotEqual(step.returncode, 0, out)
         self.assertRegex(err, rf"msa: the tasks on cn0 are killed: job daemon of job {job} on cn0 was killed by signal 9")
-        eventually(self, "the job is gone", lambda: jobs() == {})
+        self.eventually("the job is gone", lambda: jobs() == {})
 
     def test_a_requeued_job_begins_again(self):
         script = f"echo run $SLURM_RESTART_COUNT; srun hostname; until [ -e {SHARED}/go$SLURM_RESTART_COUNT ]; do sleep 0.05; done"
         job = self.batch(script, "--requeue", "--open-mode=append", "-N1")
         ran = lambda: len(re.findall(r"^cn\d$", self.output(), re.M))  # noqa: E731
-        eventually(self, "its step is over", lambda: ran() == 1, limit=60)
+        self.eventually("its step is over", lambda: ran() == 1, limit=60)
         self.assertIn(job, jobs())
         HOSTS.on("ctl", "scontrol", "requeue", job)
-        eventually(self, "it runs again", lambda: "run 1" in self.output() and ran() == 2, limit=150)
+        self.eventually("it runs again", lambda: "run 1" in self.output() and ran() == 2, limit=150)
         self.assertIn(job, jobs())
-        pathlib.Path(SHARED, "go1").touch()
-        eventually(self, "the job is gone", lambda: job not in jobs(), limit=60)
+        (SHARED / "go1").touch()
+        self.eventually("the job is gone", lambda: job not in jobs(), limit=60)
 
     def test_a_job_that_ends_while_the_controller_is_away_is_gone_when_it_is_back(self):
         step = self.waiting_step("-N2", "-n2")
-        eventually(self, "the job is listed", lambda: list(jobs()))
+        self.eventually("the job is listed", lambda: list(jobs()))
         words = HOSTS.stop("ctl", "msa-controllerd")
         self.assertEqual(self.go_on(step)[0], 0)
-        eventually(self, "Slurm has ended it", lambda: HOSTS.on("ctl", "squeue", "-h").stdout == "")
+        self.eventually("Slurm has ended it", lambda: HOSTS.on("ctl", "squeue", "-h").stdout == "")
         HOSTS.start("ctl", "msa-controllerd", words)
-        eventually(self, "all nodes are up", lambda: HOSTS.up() == ALL)
-        eventually(self, "the job is gone", lambda: jobs() == {})
+        self.all_nodes_are_up()
+        self.eventually("the job is gone", lambda: jobs() == {})
 
 
 class Mpi(Case):
@@ -259,18 +200,15 @@ class Mpi(Case):
     def test_a_het_jobs_groups_are_one_world_or_each_its_own(self):
         script = f"#SBATCH -p cluster -N1 -n2\n#SBATCH hetjob\n#SBATCH -p booster -N2 -n2\nsrun --het-group=0,1 {RING}\nsrun --het-group=1 {RING}\n"
         self.batch(script)
-        eventually(self, "both steps are over", lambda: self.output().count("\n") >= 2, limit=60)
+        self.eventually("both steps are over", lambda: self.output().count("\n") >= 2, limit=60)
         self.assertEqual(self.output(), "ring ok size=4\nring ok size=2\n")
 
     def test_two_steps_of_one_job_run_at_once(self):
         script = f"srun --exact -N2 -n2 {RING} &\nsrun --exact -N2 -n4 {RING} &\nwait\n"
         self.batch(script, "-N2", "-n8")
-        eventually(self, "both steps are over", lambda: self.output().count("\n") >= 2, limit=60)
+        self.eventually("both steps are over", lambda: self.output().count("\n") >= 2, limit=60)
         self.assertEqual(sorted(self.output().splitlines()), ["ring ok size=2", "ring ok size=4"])
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("slurm_test: needs root: namespaces, munge and slurmd do; run it with sudo", file=sys.stderr)
-        sys.exit(77)
-    unittest.main()
+    main()

@@ -4,63 +4,20 @@
 Usage: vcluster_test.py BUILD_DIRECTORY [unittest's options]. Needs root; exit code 77: it is not root.
 """
 
-import csv
-import io
 import os
 import pathlib
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build/release"
-PROGRAMS = BUILD / "tests/programs"
-NAME = f"e2e-{os.getpid()}"
+from hosts_support import ALL, BUILD, PROGRAMS, USER, Hosts, HostsCase, main
+
+HOSTS = Hosts("e2e", scheduler="msa")
 LIFE_S = 4  # of certificates: several are renewed during the tests
-USER = "nobody"
 SERVER = "tls:ctl:7701"
-
-
-def vcluster(*words, check=True, timeout=120):
-    done = subprocess.run(
-        [str(ROOT / "deploy/vcluster"), words[0], "--name", NAME, *words[1:]],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
-    if check and done.returncode != 0:
-        raise AssertionError(f"vcluster {' '.join(words)}: status {done.returncode}\n{done.stdout}{done.stderr}")
-    return done
-
-
-def on(host, *command, user=None, check=True, timeout=120):
-    return vcluster("exec", *(["--user", user] if user else []), host, *command, check=check, timeout=timeout)
-
-
-def shell(host, script, **options):
-    return on(host, "bash", "-c", script, **options)
-
-
-def nodes(host="ctl"):
-    """The nodes by name, as msactl on that host lists them."""
-    done = on(host, "msactl", "node", "list", "-f", "csv", check=False)
-    return {row["node"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
-
-
-def up(host="ctl"):
-    return sorted(name for name, row in nodes(host).items() if row["state"].lower() == "up")
-
-
-def log_of(host, daemon):
-    return pathlib.Path(f"/run/msa-vcluster/{NAME}/log/{host}/{daemon}.log").read_text(errors="replace")
-
-
-def pid_of(host, daemon):
-    """Of that host's PID namespace."""
-    return on(host, "pgrep", "-o", "-x", daemon).stdout.split()[0]
-
+on, shell, up, log_of = HOSTS.on, HOSTS.shell, HOSTS.up, HOSTS.log_of
 
 # Fails if whoever listens at HOST PORT answers a stranger with more than a TLS alert, or keeps the connection for 15 s.
 PROBE = (
@@ -76,36 +33,16 @@ PROBE = (
     "assert got[:1] in (b'',b'\\x15'), got\n"  # a TLS alert is all that may come
 )
 
-ALL = ["bn0", "bn1", "cn0", "cn1", "dn0", "gw0", "nam0"]
-
 
 def setUpModule():
-    done = vcluster("up", "--scheduler", "msa", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--certificate-life-s", str(LIFE_S))
-    print(done.stdout.splitlines()[0], flush=True)
+    HOSTS.raise_for_module("--certificate-life-s", LIFE_S)
 
 
-def tearDownModule():
-    vcluster("down")
-
-
-class BetweenHosts(unittest.TestCase):
-    maxDiff = None
-
-    def eventually(self, claim, condition, limit=20):
-        end = time.monotonic() + limit
-        while time.monotonic() < end:
-            if condition():
-                return
-            time.sleep(0.05)
-        self.fail(f"not within {limit} s: {claim}")
-
-    def refused(self, done, *parts):
-        self.assertNotEqual(done.returncode, 0, done.stdout)
-        for part in parts:
-            self.assertIn(part, done.stderr)
+class BetweenHosts(HostsCase):
+    hosts = HOSTS
 
     def setUp(self):
-        self.eventually("all nodes are up", lambda: up() == ALL)
+        self.all_nodes_are_up()
 
     # ---- nodes and users
 
@@ -141,7 +78,8 @@ class BetweenHosts(unittest.TestCase):
 
     def test_root_of_another_host_drains_and_resumes(self):
         on("bn1", "msactl", "node", "drain", "dn0", "--reason", "test")
-        self.assertIn("drain", nodes()["dn0"]["state"].lower())
+        (dam,) = (row for row in HOSTS.rows("node", "list") if row["node"] == "dn0")
+        self.assertIn("drain", dam["state"].lower())
         on("bn1", "msactl", "node", "resume", "dn0")
 
     # ---- certificates
@@ -173,14 +111,14 @@ class BetweenHosts(unittest.TestCase):
                   "setpriv --reuid=munge --regid=munge --clear-groups munged --num-threads=2")  # fmt: skip
 
     def test_a_node_daemon_speaks_for_the_node_of_its_host_alone(self):
-        topology = f"/run/msa-vcluster/{NAME}/topology.toml"
+        topology = f"/run/msa-vcluster/{HOSTS.name}/topology.toml"
         shell("cn1", f"timeout 5 msa-noded --name cn0 --host 10.77.0.21 --port 7777 --dir /tmp/false --topology {topology} "
               f"--controller {SERVER} 2>/tmp/false.log; true")  # fmt: skip
         self.assertIn("not the address of node 'cn0'", shell("cn1", "cat /tmp/false.log").stdout)
         self.assertIn("not the address of node 'cn0'", log_of("ctl", "msa-controllerd"))
 
     def test_a_user_cannot_speak_for_a_node(self):
-        topology = f"/run/msa-vcluster/{NAME}/topology.toml"
+        topology = f"/run/msa-vcluster/{HOSTS.name}/topology.toml"
         shell("cn1", f"timeout 5 msa-noded --name cn1 --port 7777 --dir /tmp/mine --topology {topology} "
               f"--controller {SERVER} 2>/tmp/mine.log; true", user=USER)  # fmt: skip
         self.assertIn("may not speak for node 'cn1'", shell("cn1", "cat /tmp/mine.log").stdout)
@@ -194,17 +132,12 @@ class BetweenHosts(unittest.TestCase):
     def test_killed_daemons_come_back_and_the_job_goes_on(self):
         for host, daemon in (("ctl", "msa-controllerd"), ("bn0", "msa-noded")):
             with self.subTest(daemon=daemon):
-                job = subprocess.Popen(
-                    [str(ROOT / "deploy/vcluster"), "exec", "--name", NAME, "cn0", "msactl", "run", "-m", "booster", "-w", "bn0",
-                     "bash", "-c", "echo begin; until [ -e /tmp/go ]; do sleep 0.05; done; rm /tmp/go; echo end"],
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                )  # fmt: skip
+                script = "echo begin; until [ -e /tmp/go ]; do sleep 0.05; done; rm /tmp/go; echo end"
+                job = HOSTS.begin("cn0", "msactl", "run", "-m", "booster", "-w", "bn0", "bash", "-c", script)
                 try:
                     self.assertEqual(job.stdout.readline(), "begin\n")
-                    before = pid_of(host, daemon)
-                    on(host, "kill", "-KILL", before)
-                    self.eventually("it is back", lambda: shell(host, f"pgrep -o -x {daemon}", check=False).stdout.split() not in ([], [before]))
-                    self.eventually("all nodes are up", lambda: up() == ALL)
+                    self.kill_daemon(host, daemon)
+                    self.all_nodes_are_up()
                     on("bn0", "touch", "/tmp/go")
                     out, err = job.communicate(timeout=60)
                     self.assertEqual((job.returncode, out), (0, "end\n"), err)
@@ -245,7 +178,9 @@ class BetweenHosts(unittest.TestCase):
             on("ctl", "msactl", "job", "cancel", job)
 
 
-class Down(unittest.TestCase):
+class Down(HostsCase):
+    hosts = HOSTS
+
     # ---- what vcluster refuses to begin with
 
     def test_up_misses_what_slurm_needs_of_msa_before_it_starts(self):
@@ -253,7 +188,7 @@ class Down(unittest.TestCase):
             for program in (BUILD / "bin").glob("msa*"):
                 if program.name not in ("msa-companion", "msa-slurm-agent"):
                     (pathlib.Path(there) / program.name).touch(mode=0o755)
-            done = vcluster("up", "--name", f"{NAME}-no", "--bin", there, check=False)
+            done = Hosts("e2eno").vcluster("up", "--bin", there, check=False)
             self.refused(done, "not all of ", "msa-companion, msa-slurm-agent are in", there)
 
     def test_up_refuses_programs_that_other_users_cannot_reach(self):
@@ -264,21 +199,21 @@ class Down(unittest.TestCase):
             programs.parent.chmod(0o700)
             for program in (BUILD / "bin").glob("msa*"):
                 (programs / program.name).touch(mode=0o755)
-            done = vcluster("up", "--name", f"{NAME}-no", "--bin", str(programs), "--scheduler", "msa", check=False)
+            other = Hosts("e2eno")
+            done = other.vcluster("up", "--bin", programs, "--scheduler", "msa", check=False)
             self.refused(done, f"{programs.parent} is closed to 'nobody'; run 'chmod o+x {programs.parent}'", "--bin DIR/bin")
-            self.assertIn("is not up", vcluster("status", "--name", f"{NAME}-no", check=False).stderr)
+            self.assertIn("is not up", other.vcluster("status", check=False).stderr)
 
     def test_nothing_is_left_after_a_kill_of_the_holder_and_down(self):
-        name = NAME + "x"
-        words = [str(ROOT / "deploy/vcluster")]
+        other = Hosts("e2ex")
+        name = other.name
         begin = time.monotonic()
-        done = subprocess.run(words + ["up", "--name", name, "--bin", str(BUILD / "bin"), "--share", str(BUILD)],
-                              capture_output=True, text=True, check=False)  # fmt: skip
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(other.vcluster, "down")
+        other.vcluster("up", "--bin", BUILD / "bin", "--share", BUILD, timeout=180)
         print(f"up took {time.monotonic() - begin:.1f} s", flush=True)
         for line in subprocess.run(["pgrep", "-f", f"msa-vcluster:{name}:-"], capture_output=True, text=True, check=False).stdout.split():
             os.kill(int(line), signal.SIGKILL)
-        subprocess.run(words + ["down", "--name", name], check=True, capture_output=True)
+        other.vcluster("down")
         self.assertFalse(os.path.exists(f"/run/msa-vcluster/{name}"))
         left = subprocess.run(["pgrep", "-f", f"msa-vcluster[:/]{name}"], capture_output=True, text=True, check=False).stdout
         self.assertEqual(left, "")
@@ -286,7 +221,4 @@ class Down(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0:
-        print("vcluster_test: needs root: namespaces, munge and slurmd do; run it with sudo", file=sys.stderr)
-        sys.exit(77)
-    unittest.main()
+    main()
