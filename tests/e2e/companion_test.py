@@ -480,8 +480,11 @@ class Agent(CompanionCase):
     def test_it_cancels_jobs_and_kills_steps(self):
         agent = self.agent()
         job = self.running(self.submit("-p", "booster", "-n", "3"))
-        step = self.meanwhile("ctl", "srun", "--jobid", job, "--overlap", "-n1", "-N1", "sleep", "600", user=USER)
-        self.eventually("the step runs", lambda: on("ctl", "squeue", "-h", "-s", "-o", "%i").stdout.count(f"{job}.0"))
+        words = ["srun", "--jobid", job, "--overlap", "-n1", "-N1", "bash", "-c", "echo begin; exec sleep 600"]
+        step = self.meanwhile("ctl", *words, user=USER)
+        # A kill that slurmstepd gets before it has started the task is lost: the task runs, and srun gives up after 7 s, with 0.
+        self.assertEqual(step.stdout.readline(), "begin\n", step.poll() is not None and step.stderr.read())
+        self.assertIn(f"{job}.0\n", on("ctl", "squeue", "-h", "-s", "-o", "%i").stdout)
         agent.send("SlurmKillStep", number=3, job=job, step=0, signal=9)
         self.assertEqual(agent.expect("SlurmDone")["code"], OK)
         self.assertNotEqual(step.wait(30), 0)
