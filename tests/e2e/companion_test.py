@@ -506,6 +506,10 @@ class Agent(CompanionCase):
             self.assertIsNone(helper.next())
         agent.send("SlurmCancelOrphans", number=1, parents=[])
         self.assertEqual(agent.expect("SlurmOrphansCancelled")["jobs"], [], "both parents live")
+        # The controller has an agent of its own, which would do the same.
+        self.addCleanup(self.all_nodes_are_up)
+        self.without("ctl", "msa-controllerd")
+        self.eventually("one agent is left", lambda: len(HOSTS.pids("ctl", "msa-slurm-agent")) == 1)
         on("ctl", "scancel", str(parent))
         self.assertEqual(agent.expect("SlurmOrphansCancelled", limit=60)["jobs"], [jobs[0]])
         self.eventually("the first companion is gone", lambda: len(self.names()) == 2)
