@@ -68,6 +68,24 @@ std::vector<std::uint32_t> ReadCoreList(std::string_view text) {
   return out;
 }
 
+std::string BatchFile(std::string_view file, const JobInfo& job) {
+  const std::pair<char, std::string> values[] = {
+      {'N', job.head_node}, {'n', "0"}, {'t', "0"}, {'s', "batch"}, {'J', fmt::format("{}", job.id)}};
+  std::string out;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const char letter = i + 1 < file.size() ? file[i + 1] : '\0';
+    const auto it = std::find_if(std::begin(values), std::end(values),
+                                 [&](const auto& value) { return value.first == letter; });
+    if (file[i] != '%' || it == std::end(values)) {
+      out += file[i];
+      continue;
+    }
+    out += it->second;
+    ++i;
+  }
+  return out;
+}
+
 JobDetail ReadJobDetail(std::string_view text, const SlurmRow& row) {
   JobDetail out;
   std::string_view job = BehindName(text, row);

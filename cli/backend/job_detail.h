@@ -21,6 +21,10 @@ struct JobDetail {
 // and no name leads to another job's facts.
 JobDetail ReadJobDetail(std::string_view text, const SlurmRow& row);
 
+// A batch script's file, in whose name Slurm tells %N, %n, %s, %t and %J as they were written: with their
+// values.
+std::string BatchFile(std::string_view file, const JobInfo& job);
+
 // "0-3,6": numbers from 0 to 65535; others are left out.
 std::vector<std::uint32_t> ReadCoreList(std::string_view text);
 

@@ -55,6 +55,24 @@ Result<std::vector<std::vector<std::string>>> RecordFormat::Read(std::string_vie
   return out;
 }
 
+Result<std::vector<std::vector<std::string>>> RecordFormat::ReadParsable(std::string_view text,
+                                                                         std::size_t fields) const {
+  std::vector<std::vector<std::string>> out;
+  while (!text.empty()) {
+    std::vector<std::string> record;
+    while (record.size() < fields) {
+      const std::size_t mark = text.find(between_);
+      if (mark == std::string_view::npos) return Broken(out.size() + 1, "has no end");
+      record.emplace_back(text.substr(0, mark));
+      text.remove_prefix(mark + between_.size());
+    }
+    if (text.empty() || text.front() != '\n') return Broken(out.size() + 1, "does not end its line");
+    text.remove_prefix(1);
+    out.push_back(std::move(record));
+  }
+  return out;
+}
+
 std::string_view Given(std::string_view text) {
   constexpr std::array<std::string_view, 7> kNothing = {"(null)", "N/A",  "n/a", "Unknown",
                                                         "NONE",   "none", "None"};

@@ -1,6 +1,6 @@
 #pragma once
-// Records in what squeue and sinfo print. Fields are free texts of users (a job's name may hold blanks and
-// newlines), so they are separated by marks that hold a token of this one call: nobody can foresee them.
+// Records in what squeue, sinfo and sacct print. Fields are free texts of users (a job's name may hold blanks
+// and newlines), so they are separated by marks that hold a token of this one call: nobody can foresee them.
 // Pure; any thread.
 
 #include <cstdint>
@@ -24,6 +24,12 @@ class RecordFormat {
   // Each record has `fields` values, as Slurm writes them. kDataLoss: the text ends within a record, or holds
   // anything between two; the number of the record is named.
   Result<std::vector<std::vector<std::string>>> Read(std::string_view text, std::size_t fields) const;
+
+  // For sacct, whose --parsable puts one mark behind each value (--delimiter) and a newline behind each
+  // record.
+  const std::string& delimiter() const noexcept { return between_; }
+  // Likewise; kDataLoss as of Read.
+  Result<std::vector<std::vector<std::string>>> ReadParsable(std::string_view text, std::size_t fields) const;
 
  private:
   std::string between_;

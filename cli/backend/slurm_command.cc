@@ -27,12 +27,27 @@ std::string SearchPath() {
   return path == nullptr || *path == '\0' ? kDefaultPath : path;
 }
 
+// kDeadlineExceeded: nothing is there to be read by then.
+Status AwaitInput(int fd, const SlurmCall& call, SteadyTime give_up) {
+  for (;;) {
+    const Millis left = std::chrono::ceil<Millis>(give_up - SteadyNow());
+    pollfd entry{fd, POLLIN, 0};
+    const int n = left <= Millis(0) ? 0 : ::poll(&entry, 1, static_cast<int>(left.count()));
+    if (n > 0) return Status::Ok();
+    if (n < 0 && errno == EINTR) continue;
+    return Error(Code::kDeadlineExceeded, "'{}' has not answered within {} ms", call.words[0],
+                 call.patience->count());
+  }
+}
+
 Result<std::string> ReadToEnd(int fd, const SlurmCall& call) {
   const std::string& name = call.words[0];
+  const SteadyTime begin = SteadyNow();
   bool told = !call.on_first_line;
   std::string out;
   std::array<char, 64 * 1024> buffer;
   for (;;) {
+    if (call.patience) MSA_RETURN_IF_ERROR(AwaitInput(fd, call, begin + *call.patience));
     const ssize_t n = ::read(fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoError(errno, fmt::format("read what '{}' prints", name));
@@ -83,16 +98,16 @@ Result<std::string> FindSlurmCommand(const BackendChoice& choice, const std::str
                choice.because, name, path);
 }
 
-std::vector<std::string> ListingEnvironment(const std::vector<std::string>& env) {
+std::vector<std::string> ListingEnvironment(const std::vector<std::string>& env, Times times) {
   std::vector<std::string> out;
   for (const std::string& line : env) {
     bool changes = false;
     for (const std::string_view prefix : {"SLURM_TIME_FORMAT=", "SLURM_BITSTR_LEN=", "SLURM_CLUSTERS=",
-                                          "SQUEUE_", "SINFO_", "SCONTROL_", "SCANCEL_"})
+                                          "SQUEUE_", "SINFO_", "SCONTROL_", "SCANCEL_", "SACCT_"})
       changes = changes || line.starts_with(prefix);
     if (!changes) out.push_back(line);
   }
-  out.emplace_back("SLURM_TIME_FORMAT=%s");
+  if (times == Times::kSeconds) out.emplace_back("SLURM_TIME_FORMAT=%s");
   out.emplace_back("SLURM_BITSTR_LEN=0");
   return out;
 }
@@ -102,7 +117,7 @@ Result<SlurmAnswer> RunSlurm(const BackendChoice& choice, const SlurmCall& call)
   SpawnSpec spec;
   spec.argv = call.words;
   MSA_ASSIGN_OR_RETURN(spec.argv[0], FindSlurmCommand(choice, name));
-  spec.env = call.as_typed ? CurrentEnvironment() : ListingEnvironment(CurrentEnvironment());
+  spec.env = call.as_typed ? CurrentEnvironment() : ListingEnvironment(CurrentEnvironment(), call.times);
   spec.cwd.clear();  // where we are
   spec.new_session = false;
   int ends[2];
@@ -130,8 +145,15 @@ Result<SlurmAnswer> RunSlurm(const BackendChoice& choice, const SlurmCall& call)
   return answer;
 }
 
-Status BecomeSlurm(const BackendChoice& choice, const std::vector<std::string>& words) {
+Status BecomeSlurm(const BackendChoice& choice, const std::vector<std::string>& words, Input input) {
   MSA_ASSIGN_OR_RETURN(const std::string path, FindSlurmCommand(choice, words[0]));
+  if (input == Input::kSilent) {
+    // The command itself keeps the end open into which nobody writes.
+    int ends[2];
+    if (::pipe(ends) != 0) return ErrnoError(errno, "make a pipe");
+    const UniqueFd read_end(ends[0]);
+    if (::dup2(read_end.get(), STDIN_FILENO) < 0) return ErrnoError(errno, "replace standard input");
+  }
   std::vector<char*> argv;
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);

@@ -99,19 +99,6 @@ std::uint64_t NumberAfter(std::string_view text, std::string_view before, std::s
   return rest.empty() || after.find(rest.front()) != std::string_view::npos ? value : 0;
 }
 
-// "msa:4711.1" and "msa parent=4711 restart=0 request=1", which say the same.
-void ReadCompanion(SlurmRow& row) {
-  const std::uint64_t parent = NumberAfter(row.name, "msa:", ".");
-  const std::size_t dot = row.name.find('.');
-  const std::size_t asked = row.comment.find(" request=");
-  if (parent == 0 || asked == std::string::npos || NumberAfter(row.comment, "msa parent=", " ") != parent)
-    return;
-  const std::uint64_t request = NumberAfter(std::string_view(row.comment).substr(asked), " request=", " ");
-  if (request == 0 || NumberAfter(std::string_view(row.name).substr(dot), ".", "") != request) return;
-  row.companion_of = parent;
-  row.request = request;
-}
-
 // "1-3,7,...%2" of a list that is too long for a line.
 std::string ShownTasks(const std::string& tasks) {
   constexpr std::size_t kMost = 60;  // as squeue's own
@@ -270,10 +257,22 @@ Result<std::vector<SlurmRow>> ReadSlurmRows(const std::vector<Values>& records) 
       return Error(Code::kDataLoss, "a record of squeue begins with '{}', expected a job's id", values[0]);
     row.het = row.leader != 0;
     if (!row.het) row.leader = row.job;
-    ReadCompanion(row);
+    MarkCompanion(row);
     out.push_back(std::move(row));
   }
   return out;
+}
+
+void MarkCompanion(SlurmRow& row) {
+  const std::uint64_t parent = NumberAfter(row.name, "msa:", ".");
+  const std::size_t dot = row.name.find('.');
+  const std::size_t asked = row.comment.find(" request=");
+  if (parent == 0 || asked == std::string::npos || NumberAfter(row.comment, "msa parent=", " ") != parent)
+    return;
+  const std::uint64_t request = NumberAfter(std::string_view(row.comment).substr(asked), " request=", " ");
+  if (request == 0 || NumberAfter(std::string_view(row.name).substr(dot), ".", "") != request) return;
+  row.companion_of = parent;
+  row.request = request;
 }
 
 std::vector<JobInfo> FoldJobs(const std::vector<SlurmRow>& rows, Companions companions) {
@@ -324,6 +323,7 @@ Result<SlurmJobName> ParseSlurmJob(std::string_view text) {
   if (mark == std::string_view::npos) return out;
   if (text[mark] == '_') (list ? out.list : out.array_task) = rest;
   out.component = text[mark] == '+';
+  if (out.component) out.offset = Small(rest);
   return out;
 }
 
@@ -357,6 +357,17 @@ void LimitEnded(std::vector<JobInfo>& jobs, std::size_t most) {
   std::sort(ends.rbegin(), ends.rend());
   std::erase_if(jobs,
                 [&](const JobInfo& job) { return wire::IsFinal(job.state) && rank(job) <= ends[most]; });
+}
+
+std::vector<std::uint64_t> PartsNamed(const JobInfo& job, const SlurmJobName& name) {
+  const std::vector<SlurmComponent>& parts = job.slurm->components;
+  std::vector<std::uint64_t> out;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const bool by_number = parts[i].job == name.job && name.job != job.id.value;
+    if (name.component ? i == name.offset : by_number) return {parts[i].job};
+    out.push_back(parts[i].job);
+  }
+  return name.component ? std::vector<std::uint64_t>() : out;
 }
 
 JobState StateOf(std::string_view word) {

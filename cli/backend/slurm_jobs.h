@@ -60,6 +60,10 @@ struct SlurmRow {
 // kDataLoss: a record without a job's id.
 Result<std::vector<SlurmRow>> ReadSlurmRows(const std::vector<std::vector<std::string>>& records);
 
+// Sets companion_of and request of one whose name and comment, "msa:4711.1" and "msa parent=4711 restart=0
+// request=1", say the same.
+void MarkCompanion(SlurmRow& row);
+
 enum class Companions {
   kFolded,  // told by the job that they belong to
   kRows,    // also jobs of their own, behind it
@@ -71,13 +75,17 @@ std::vector<JobInfo> FoldJobs(const std::vector<SlurmRow>& rows, Companions comp
 // "4711_[4-9%2]".
 struct SlurmJobName {
   std::uint64_t job = 0;
-  std::string array_task;  // "3"; empty: not said
-  std::string list;        // "[4-9%2]": the tasks of an array that wait; empty: not said
-  bool component = false;  // "+1": the whole job is meant all the same
+  std::string array_task;    // "3"; empty: not said
+  std::string list;          // "[4-9%2]": the tasks of an array that wait; empty: not said
+  bool component = false;    // "+1": the whole job is meant all the same, unless tasks are signalled
+  std::uint32_t offset = 0;  // that 1
 };
 Result<SlurmJobName> ParseSlurmJob(std::string_view text);
 // The jobs that the name means: that one, or the tasks of an array.
 std::vector<JobInfo> JobsNamed(const std::vector<JobInfo>& jobs, const SlurmJobName& name);
+// Slurm's numbers of what the name means of `job` itself: all its components, or the one that "4711+1" or a
+// number of its own names.
+std::vector<std::uint64_t> PartsNamed(const JobInfo& job, const SlurmJobName& name);
 
 // What scancel calls it: the label, but of an array's tasks that wait all, without how many may run at once.
 std::string ScancelName(const JobInfo& job);

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <span>
 
 #include "msa/topology/suggest.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-enum class Tool { kSrun, kSbatch };
+enum class Tool { kSrun, kSbatch, kSalloc };
 
 struct Rule {
   std::string_view name;
@@ -36,6 +37,19 @@ constexpr auto kSubmitRules = std::to_array<Rule>({
     {"oversubscribe", "--overcommit", {}},
     {"from", {}, "sbatch takes one job at a time; use --array for many alike, or a loop"},
 });
+
+constexpr auto kAllocRules = std::to_array<Rule>({
+    {"oversubscribe", "--overcommit", {}},
+    {"propagate", {}, "salloc has none; give it to the runs in the allocation, which are srun's"},
+    {"query", {}, "Slurm chooses nodes by --constraint, --nodelist and --exclude; use these"},
+    {"spawn-max", {}, "Slurm's limits (QOS, association) bound what a job may get; leave it out"},
+});
+
+std::span<const Rule> RulesOf(Tool tool) {
+  if (tool == Tool::kSrun) return kRunRules;
+  if (tool == Tool::kSbatch) return kSubmitRules;
+  return kAllocRules;
+}
 
 // Slurm's lists have no entry for a thing that is only sbatch's.
 constexpr std::array<std::string_view, 3> kFiles = {"output", "error", "input"};
@@ -103,7 +117,7 @@ class Translator {
 
  private:
   Result<std::string> Word(const TypedOption& option, const std::vector<TypedOption>& all) const {
-    if (option.name == "module" || (tool_ == Tool::kSbatch && option.name == "partition"))
+    if (option.name == "module" || (tool_ != Tool::kSrun && option.name == "partition"))
       return Module(option, all);
     if (option.name == "world") {
       if (option.value == "joint") return std::string();
@@ -115,16 +129,16 @@ class Translator {
     const bool file = std::find(kFiles.begin(), kFiles.end(), option.name) != kFiles.end();
     if (tool_ == Tool::kSbatch && file && option.value == "none")
       return fmt::format("--{}=/dev/null", option.name);
-    const Rule* begin = tool_ == Tool::kSrun ? kRunRules.data() : kSubmitRules.data();
-    const Rule* end = begin + (tool_ == Tool::kSrun ? kRunRules.size() : kSubmitRules.size());
-    const Rule* rule = std::find_if(begin, end, [&](const Rule& r) { return r.name == option.name; });
-    if (rule == end) return "--" + option.name + (option.has_value ? "=" + option.value : "");
+    const std::span<const Rule> rules = RulesOf(tool_);
+    const auto rule =
+        std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return r.name == option.name; });
+    if (rule == rules.end()) return "--" + option.name + (option.has_value ? "=" + option.value : "");
     if (rule->slurm.empty()) return Refuse(option, rule->remedy);
     return std::string(rule->slurm) + (rule->slurm.ends_with('=') ? option.value : "");
   }
 
   Result<std::string> Module(const TypedOption& option, const std::vector<TypedOption>& all) const {
-    if (tool_ == Tool::kSbatch) return ModuleWord(option, place_);
+    if (tool_ != Tool::kSrun) return ModuleWord(option, place_);
     if (Find(all, "job") != nullptr)
       return Refuse(option, "with --job a step runs in that job's nodes; choose components by --het-group");
     if (place_.job_partitions.empty()) return ModuleWord(option, place_);
@@ -147,6 +161,19 @@ std::string_view ValueOf(const Words& env, std::string_view name) {
     if (line.size() > name.size() && line[name.size()] == '=' && line.starts_with(name))
       return std::string_view(line).substr(name.size() + 1);
   return {};
+}
+
+// Of "Key     = value", without blanks around it.
+std::string_view ConfigValue(std::string_view config, std::string_view key) {
+  const std::size_t at = config.find(fmt::format("\n{}", key));
+  if (at == std::string_view::npos) return {};
+  std::string_view line = config.substr(at + 1);
+  line = line.substr(0, line.find('\n'));
+  const std::size_t equals = line.find('=');
+  std::string_view value = equals == std::string_view::npos ? "" : line.substr(equals + 1);
+  while (value.starts_with(' ')) value.remove_prefix(1);
+  while (value.ends_with(' ')) value.remove_suffix(1);
+  return value;
 }
 
 // msactl's own: it prints and waits as ever.
@@ -177,13 +204,10 @@ Words PartitionsAround(const Words& env) {
   return out;
 }
 
+std::string ClusterName(std::string_view config) { return std::string(ConfigValue(config, "ClusterName")); }
+
 bool HasJobSubmit(std::string_view config) {
-  const std::size_t at = config.find("\nJobSubmitPlugins");
-  if (at == std::string_view::npos) return false;
-  std::string_view line = config.substr(at + 1);
-  line = line.substr(0, line.find('\n'));
-  const std::size_t equals = line.find('=');
-  std::string_view list = equals == std::string_view::npos ? "" : line.substr(equals + 1);
+  std::string_view list = ConfigValue(config, "JobSubmitPlugins");
   while (!list.empty()) {
     std::string_view item = list.substr(0, list.find(','));
     list.remove_prefix(std::min(list.size(), item.size() + 1));
@@ -221,6 +245,26 @@ Result<Words> SrunWords(const TypedCall& call, const SlurmPlace& place) {
                    i);
     out.insert(out.end(), program.begin(), program.end());
   }
+  return out;
+}
+
+Result<Words> SallocWords(const TypedCall& call, const SlurmPlace& place) {
+  Words out = {"salloc"};
+  Translator translator(Tool::kSalloc, place);
+  for (std::size_t i = 0; i < call.components.size(); ++i) {
+    Result<Words> words = translator.Component(call.components[i]);
+    if (!words.ok() && call.components.size() > 1)
+      return words.status().WithContext(fmt::format("component {}", i));
+    if (!words.ok()) return words.status();
+    if (i > 0) out.emplace_back(":");
+    out.insert(out.end(), words->begin(), words->end());
+    AddTime(call, i, &out);
+  }
+  if (call.script.empty()) return out;
+  if (Find(call.components[0], "no-shell") != nullptr)
+    return Error(Code::kInvalidArgument, "--no-shell runs no command; leave one of them out");
+  out.push_back(call.script);
+  out.insert(out.end(), call.script_args.begin(), call.script_args.end());
   return out;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Command lines of `msactl run` and `msactl submit` as those of srun and sbatch. Slurm judges the values;
-// what has no counterpart is refused here. Pure; any thread.
+// Command lines of `msactl run`, `submit` and `job alloc` as those of srun, sbatch and salloc. Slurm judges
+// the values; what has no counterpart is refused here. Pure; any thread.
 
 #include <cstdint>
 #include <map>
@@ -23,7 +23,7 @@ struct TypedOption {
 struct TypedCall {
   std::vector<std::vector<TypedOption>> components{1};
   std::vector<std::vector<std::string>> programs;  // of run: argv of each component
-  std::string script;                              // of submit; empty or "-": standard input
+  std::string script;  // of submit; empty or "-": standard input; of alloc: a command
   std::vector<std::string> script_args;
   std::string backend;  // --backend
   std::string dir;      // --dir
@@ -33,6 +33,7 @@ struct TypedCall {
 // before it. kInvalidArgument: an unknown option, a missing value.
 Status ReadTypedRun(const std::vector<std::string>& args, TypedCall* out);
 Status ReadTypedSubmit(const std::vector<std::string>& args, TypedCall* out);
+Status ReadTypedAlloc(const std::vector<std::string>& args, TypedCall* out);
 // Adds the options of the script's #MSA lines before those of the command line, which go before them; its
 // #SBATCH lines are sbatch's to read. kInvalidArgument, with FILE:LINE.
 Status AddScriptLines(std::string_view file, std::string_view script, TypedCall* call);
@@ -48,11 +49,16 @@ struct SlurmPlace {
 std::vector<std::string> PartitionsAround(const std::vector<std::string>& env);
 // Whether `scontrol show config` names msa's job_submit, or one in Lua.
 bool HasJobSubmit(std::string_view config);
+// What it says of ClusterName; empty: nothing.
+std::string ClusterName(std::string_view config);
 // A module was named that is no partition there: HasJobSubmit matters.
 bool NeedsJobSubmit(const TypedCall& call, const std::vector<std::string>& partitions);
 
 // The words from "srun" on. kInvalidArgument names the option and Slurm's way.
 Result<std::vector<std::string>> SrunWords(const TypedCall& call, const SlurmPlace& place);
+
+// Likewise from "salloc" on.
+Result<std::vector<std::string>> SallocWords(const TypedCall& call, const SlurmPlace& place);
 
 struct SbatchCall {
   std::vector<std::string> words;  // from "sbatch" on, without the script

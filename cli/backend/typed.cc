@@ -101,10 +101,15 @@ OptionTable SubmitTable(Dialect dialect) {
   return TableOfCommand([&] { (void)parser.Parse({}); });
 }
 
-Status ReadSubmit(const Words& args, TypedCall* out) {
+OptionTable AllocTable() {
+  return TableOfCommand([] { (void)ParseRun({}, {}, RunKind::kAlloc); });
+}
+
+// Components, and then a script or a command with its arguments.
+Status ReadComponents(const OptionTable& table, const Words& args, TypedCall* out) {
   std::vector<TypedOption>* to = nullptr;
   const std::string where;
-  OptionParser parser = Recorder(SubmitTable(Dialect::kMsa), &to, where);
+  OptionParser parser = Recorder(table, &to, where);
   out->components.clear();
   for (Words rest = args;;) {
     std::vector<TypedOption> options;
@@ -133,7 +138,13 @@ Status ReadTypedRun(const Words& args, TypedCall* out) {
 }
 
 Status ReadTypedSubmit(const Words& args, TypedCall* out) {
-  const Status read = ReadSubmit(args, out);
+  const Status read = ReadComponents(SubmitTable(Dialect::kMsa), args, out);
+  TakeOwn(out);
+  return read;
+}
+
+Status ReadTypedAlloc(const Words& args, TypedCall* out) {
+  const Status read = ReadComponents(AllocTable(), args, out);
   TakeOwn(out);
   return read;
 }

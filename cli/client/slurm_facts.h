@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace msa::cli {
@@ -49,12 +50,15 @@ struct SlurmNodeFacts {
   std::string state;  // "mixed+drain"; empty: Slurm does not know the node
   std::vector<std::string> partitions;
   std::string msa;  // "UP", "DOWN", "UNKNOWN"; empty: the controller does not answer, or knows no such node
+  std::vector<std::pair<std::string, std::string>> shown = {};  // of `scontrol show node`, where it was asked
 };
 
 struct SlurmModuleFacts {
   std::string partition_state;  // "up", "down", "drain", "inact"; empty: no partition
   std::uint32_t time_limit_s = 0;
   bool known_to_msa = false;  // else id and kind are not known
+  std::vector<std::pair<std::string, std::string>> shown =
+      {};  // of `scontrol show partition`, where it was asked
 };
 
 }  // namespace msa::cli

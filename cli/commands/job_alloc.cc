@@ -3,6 +3,7 @@
 #include "commands/command.h"
 #include "commands/launch.h"
 #include "commands/print.h"
+#include "commands/slurm.h"
 #include "options/resource_limits.h"
 #include "options/run_options.h"
 
@@ -10,12 +11,21 @@ namespace msa::cli {
 
 Result<int> JobAlloc(const Args& args) {
   MSA_ASSIGN_OR_RETURN(std::string cwd, WorkingDirectory());
-  MSA_ASSIGN_OR_RETURN(RunRequest request,
-                       ParseRun(args, {std::move(cwd), CurrentEnvironment(), OwnLimits()}, RunKind::kAlloc));
-  if (request.help_asked) {
+  Result<RunRequest> read =
+      ParseRun(args, {std::move(cwd), CurrentEnvironment(), OwnLimits()}, RunKind::kAlloc);
+  if (read.status().code() == Code::kAborted) return read.status();  // asked for its options only
+  if (read.ok() && read->help_asked) {
     MSA_RETURN_IF_ERROR(Print(RunHelp(RunKind::kAlloc)));
     return 0;
   }
+  TypedCall typed;
+  const Status typed_well = ReadTypedAlloc(args, &typed);
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, ChoiceFor(typed.backend, typed.dir));
+  if (choice.slurm()) {
+    MSA_RETURN_IF_ERROR(typed_well);
+    return SlurmAlloc(choice, typed);
+  }
+  MSA_ASSIGN_OR_RETURN(RunRequest request, std::move(read));
   RunSession::Options options;
   MSA_ASSIGN_OR_RETURN(options.endpoint, FindEndpoint(request.dir));
   options.quiet = request.quiet;

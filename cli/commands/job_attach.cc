@@ -1,6 +1,7 @@
 #include "commands/invocation.h"
 #include "commands/launch.h"
 #include "commands/print.h"
+#include "commands/slurm.h"
 #include "options/values.h"
 
 namespace msa::cli {
@@ -29,13 +30,15 @@ Status Explain(const Invocation& call, JobId id) {
 Result<int> JobAttach(const Args& args) {
   Invocation call({"msactl job attach", "[OPTIONS] JOB",
                    "Watch the output of a running job from now on and return its exit code. Ctrl-C detaches; "
-                   "the job goes on."});
+                   "the job goes on. Where Slurm schedules, JOB may name one of several steps (7.0)."});
   RunSession::Options options;
   call.options()
       .Flag('l', "label", "put 'RANK: ' before each line", &options.label)
       .Flag('q', "quiet", "only errors", &options.quiet);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.min = 1, .max = 1, .what = "a job's id"}));
   if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) return SlurmJobAttach(call, choice, {.label = options.label, .quiet = options.quiet});
   MSA_ASSIGN_OR_RETURN(options.watch, ParseJobId(call.operands()[0]));
   MSA_ASSIGN_OR_RETURN(options.endpoint, FindEndpoint(call.dir()));
   if (!options.quiet) MSA_RETURN_IF_ERROR(Explain(call, options.watch));

@@ -4,6 +4,7 @@
 
 #include "batch/wait_options.h"
 #include "commands/invocation.h"
+#include "commands/slurm.h"
 #include "options/values.h"
 #include "output/job_texts.h"
 
@@ -77,7 +78,10 @@ void AddFilters(OptionParser& options, JobQuery& query) {
 }  // namespace
 
 Result<int> JobHistory(const Args& args) {
-  Invocation call({"msactl job history", "[OPTIONS]", "List jobs that have ended, the oldest first."});
+  Invocation call(
+      {"msactl job history", "[OPTIONS]",
+       "List jobs that have ended, the oldest first. Where Slurm schedules: those of its accounting, without "
+       "--since of the last 30 days."});
   call.WithFormat();
   JobQuery query;
   query.ended = true;
@@ -86,6 +90,8 @@ Result<int> JobHistory(const Args& args) {
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {}));
   if (!go) return 0;
   if (query.states.empty()) query.states = *ParseStates(fmt::format("{}", fmt::join(FinalStateNames(), ",")));
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) return SlurmJobHistory(call, choice, query);
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(std::vector<JobInfo> jobs, client->ListJobs(query));
   std::erase_if(jobs, [](const JobInfo& job) { return !wire::IsFinal(job.state); });

@@ -3,6 +3,7 @@
 #include "commands/follow.h"
 #include "commands/invocation.h"
 #include "commands/print.h"
+#include "commands/slurm.h"
 #include "options/values.h"
 #include "output/job_texts.h"
 
@@ -64,7 +65,10 @@ Result<std::vector<std::string>> LogFiles(const JobInfo& job, bool errors) {
 }  // namespace
 
 Result<int> JobLogs(const Args& args) {
-  Invocation call({"msactl job logs", "[OPTIONS] JOB", "Print the output file of a job, or its files."});
+  Invocation call(
+      {"msactl job logs", "[OPTIONS] JOB",
+       "Print the output file of a job, or its files. Where Slurm schedules: that of a batch script, if "
+       "this host has it."});
   bool follow = false;
   bool errors = false;
   call.options()
@@ -72,6 +76,10 @@ Result<int> JobLogs(const Args& args) {
       .Flag('e', "error", "the file of standard error", &errors);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.min = 1, .max = 1, .what = "a job's id"}));
   if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm())
+    return SlurmJobLogs(call, choice,
+                        {.follow = follow, .which = errors ? SlurmOutput::kErrors : SlurmOutput::kOutput});
   MSA_ASSIGN_OR_RETURN(const JobId id, ParseJobId(call.operands()[0]));
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(JobInfo job, client->GetJob(id));

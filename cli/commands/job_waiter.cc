@@ -78,12 +78,17 @@ class Waiter {
   bool seen_ = false;
 };
 
-// Of the job; never 0 for one that did not complete.
+}  // namespace
+
 int CodeOf(const JobInfo& job) {
   return job.exit_code == 0 && job.state != JobState::kCompleted ? 1 : job.exit_code;
 }
 
-}  // namespace
+void NoteEnd(std::string_view name, const JobInfo& job) {
+  if (job.state == JobState::kCompleted) return;
+  const std::string& why = job.exit_message.empty() ? job.reason : job.exit_message;
+  PrintNote(fmt::format("job {} ended as {}{}{}", name, StateName(job.state), why.empty() ? "" : ": ", why));
+}
 
 Result<int> WaitForJob(const Endpoint& endpoint, JobId id, const WaitOptions& options) {
   // Threads of gRPC post to it as long as the process lives.
@@ -94,9 +99,7 @@ Result<int> WaitForJob(const Endpoint& endpoint, JobId id, const WaitOptions& op
   }
   Waiter waiter(*lasting, endpoint, id);
   MSA_ASSIGN_OR_RETURN(const JobInfo job, waiter.Wait(options.give_up));
-  if (!options.quiet && job.state != JobState::kCompleted)
-    PrintNote(fmt::format("job {} ended as {}: {}", id, StateName(job.state),
-                          job.exit_message.empty() ? job.reason : job.exit_message));
+  if (!options.quiet) NoteEnd(fmt::format("{}", id), job);
   return CodeOf(job);
 }
 

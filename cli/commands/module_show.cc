@@ -3,6 +3,7 @@
 #include "msa/topology/suggest.h"
 
 #include "commands/invocation.h"
+#include "commands/slurm.h"
 #include "output/job_texts.h"
 
 namespace msa::cli {
@@ -40,6 +41,8 @@ Result<int> ModuleShow(const Args& args) {
   call.WithFormat(Shows::kOne);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.min = 1, .max = 1, .what = "a module"}));
   if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) return SlurmModuleShow(call, choice);
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(const std::vector<ModuleInfo> modules, client->ListModules());
   MSA_ASSIGN_OR_RETURN(const ModuleInfo module, SelectModule(modules, call.operands()[0]));

@@ -1,8 +1,10 @@
+#include "commands/module_topology.h"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "commands/invocation.h"
 #include "commands/print.h"
+#include "commands/slurm.h"
 #include "output/job_texts.h"
 #include "output/topology_picture.h"
 
@@ -37,22 +39,25 @@ Document TopologyDocument(const SystemInfo& system, const std::vector<ModuleInfo
 
 }  // namespace
 
+Status ShowTopology(const Invocation& call, const SystemInfo& system, const std::vector<ModuleInfo>& modules,
+                    const std::vector<NodeInfo>& nodes) {
+  if (call.people()) return Print(DrawTopology(system, modules, nodes, {.width = TerminalWidth()}));
+  const Document document = TopologyDocument(system, modules, nodes);
+  return Print(call.format().format == Format::kJson ? document.ToJson() : document.ToYaml());
+}
+
 Result<int> ModuleTopology(const Args& args) {
   Invocation call({"msactl module topology", "[OPTIONS]", "Draw modules, their nodes, and what is in use."});
   call.WithFormat(Shows::kPicture);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {}));
   if (!go) return 0;
-  const Format format = call.format().format;
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) return SlurmModuleTopology(call, choice);
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(const SystemInfo system, client->GetStatus());
   MSA_ASSIGN_OR_RETURN(const std::vector<ModuleInfo> modules, client->ListModules());
   MSA_ASSIGN_OR_RETURN(const std::vector<NodeInfo> nodes, client->ListNodes("", {}));
-  if (call.people()) {
-    MSA_RETURN_IF_ERROR(Print(DrawTopology(system, modules, nodes, {.width = TerminalWidth()})));
-    return 0;
-  }
-  const Document document = TopologyDocument(system, modules, nodes);
-  MSA_RETURN_IF_ERROR(Print(format == Format::kJson ? document.ToJson() : document.ToYaml()));
+  MSA_RETURN_IF_ERROR(ShowTopology(call, system, modules, nodes));
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "msa/base/clock.h"
 
 #include "commands/invocation.h"
+#include "commands/slurm.h"
 #include "output/job_texts.h"
 
 namespace msa::cli {
@@ -10,6 +11,8 @@ Result<int> NodeShow(const Args& args) {
   call.WithFormat(Shows::kOne);
   MSA_ASSIGN_OR_RETURN(const bool go, call.Parse(args, {.min = 1, .max = 1, .what = "a node's name"}));
   if (!go) return 0;
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm()) return SlurmNodeShow(call, choice);
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(const std::vector<NodeInfo> nodes, client->ListNodes("", {call.operands()[0]}));
   if (nodes.empty())

@@ -7,6 +7,7 @@
 #include "backend/choice.h"
 #include "backend/translate.h"
 #include "commands/invocation.h"
+#include "commands/job_waiter.h"
 
 namespace msa::cli {
 
@@ -24,12 +25,41 @@ struct SlurmCancel {
 };
 Result<int> SlurmJobCancel(const Invocation& call, const BackendChoice& choice, const SlurmCancel& request);
 
+// `signal` to the tasks of the steps of the job, the component or the task of an array that the second
+// operand names.
+Result<int> SlurmJobSignal(const Invocation& call, const BackendChoice& choice, int signal);
+// Until all are over; the highest of their exit codes. kNotFound, kDataLoss: nobody knows it (any more).
+Result<int> SlurmJobWait(const Invocation& call, const BackendChoice& choice, const WaitOptions& options);
+
+enum class SlurmOutput { kOutput, kErrors };
+struct SlurmLogs {
+  bool follow = false;  // until the job has ended
+  SlurmOutput which = SlurmOutput::kOutput;
+};
+Result<int> SlurmJobLogs(const Invocation& call, const BackendChoice& choice, const SlurmLogs& request);
+struct SlurmAttach {
+  bool label = false;
+  bool quiet = false;
+};
+// Becomes sattach.
+Result<int> SlurmJobAttach(const Invocation& call, const BackendChoice& choice, const SlurmAttach& request);
+// kNotFound: this Slurm keeps no accounting.
+Result<int> SlurmJobHistory(const Invocation& call, const BackendChoice& choice, const JobQuery& query);
+
 Result<int> SlurmModuleList(const Invocation& call, const BackendChoice& choice);
 // `module`: by name, kind or id; empty: all.
 Result<int> SlurmNodeList(const Invocation& call, const BackendChoice& choice, const std::string& module);
+Result<int> SlurmModuleShow(const Invocation& call, const BackendChoice& choice);
+Result<int> SlurmModuleTopology(const Invocation& call, const BackendChoice& choice);
+Result<int> SlurmNodeShow(const Invocation& call, const BackendChoice& choice);
+// By `scontrol update`, then as the list.
+Result<int> SlurmNodeDrain(const Invocation& call, const BackendChoice& choice, const std::string& reason);
+Result<int> SlurmNodeResume(const Invocation& call, const BackendChoice& choice);
 
 // Becomes srun: returns only if it does not.
 Result<int> SlurmRun(const BackendChoice& choice, const TypedCall& call);
+// Becomes salloc.
+Result<int> SlurmAlloc(const BackendChoice& choice, const TypedCall& call);
 // `file` and `script`: what msactl has read; both empty with --wrap.
 Result<int> SlurmSubmit(const BackendChoice& choice, TypedCall call, const std::string& file,
                         const std::string& script);

@@ -1,3 +1,5 @@
+#include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include "msa/base/clock.h"
 #include "msa/job/records.h"
 
-#include "backend/job_detail.h"
 #include "backend/why.h"
 #include "commands/print.h"
 #include "commands/slurm.h"
@@ -18,47 +19,6 @@ namespace msa::cli {
 namespace {
 
 constexpr std::uint32_t kEndedShown = 100;
-
-Status NoSuchJob(std::string_view name) {
-  return Error(
-      Code::kNotFound,
-      "job {}: slurmctld knows no such job; it forgets those that have ended after a while (MinJobAge), then "
-      "'sacct -j {}' may know it; see 'msactl job list --all'",
-      name, name);
-}
-
-// The one job that `word` means.
-Result<JobInfo> OneJob(const std::vector<JobInfo>& jobs, const std::string& word) {
-  MSA_ASSIGN_OR_RETURN(const SlurmJobName name, ParseSlurmJob(word));
-  const std::vector<JobInfo> found = JobsNamed(jobs, name);
-  if (found.empty()) return NoSuchJob(word);
-  if (found.size() == 1) return found[0];
-  // Of an array those that still wait, which are one record of Slurm's.
-  for (const JobInfo& job : found)
-    if (ShownJobId(job).ends_with(']')) return job;
-  return Error(Code::kInvalidArgument, "job {} is an array, of which {} are known; name one of them, as {}",
-               word, Count(found.size(), "task"), ShownJobId(found[0]));
-}
-
-void AddDetail(const BackendChoice& choice, const std::vector<SlurmRow>& rows, JobInfo& job) {
-  SlurmCall call;
-  call.words = {"scontrol", "--details", "--oneliner", "show", "job", fmt::format("{}", job.id)};
-  call.errors = Errors::kKept;
-  const Result<SlurmAnswer> answer = RunSlurm(choice, call);
-  // squeue has said the rest.
-  if (!answer.ok() || answer->exit_code != 0) return;
-  for (const SlurmRow& row : rows) {
-    if (row.leader != job.id.value) continue;
-    const JobDetail detail = ReadJobDetail(answer->out, row);
-    for (AllocationInfo& share : job.allocations) {
-      const auto it = detail.cores.find(share.node);
-      if (it != detail.cores.end() && share.component == row.offset) share.cores = it->second;
-    }
-    if (!row.batch || row.offset != 0) continue;
-    if (!detail.out.empty()) job.stdout_path = detail.out;
-    if (!detail.err.empty()) job.stderr_path = detail.err;
-  }
-}
 
 // Worlds that it has spawned, and what it has borrowed.
 Status AddMsa(const std::string& dir, JobInfo& job) {
@@ -172,6 +132,31 @@ Result<int> CancelOne(const BackendChoice& choice, const Victim& victim, bool no
 
 }  // namespace
 
+namespace {
+
+Status NothingToSignal(const std::string& word, const std::vector<JobInfo>& found) {
+  const auto pending = [](const JobInfo& job) { return job.state == JobState::kPending; };
+  if (found.empty()) return NoSuchJob(word);
+  if (std::any_of(found.begin(), found.end(), pending))
+    return Error(Code::kFailedPrecondition, "job {} has not started: there are no tasks to signal", word);
+  if (!wire::IsFinal(found[0].state)) return NoSuchJob(word);  // "7+9"
+  return Error(Code::kFailedPrecondition, "job {} has ended already ({})", word, StateName(found[0].state));
+}
+
+Status NoStepToSignal(const std::string& word, const JobInfo& job, int signal) {
+  const char* abbreviation = ::sigabbrev_np(signal);
+  const std::string name = abbreviation == nullptr ? fmt::format("{}", signal) : abbreviation;
+  if (job.mode != wire::JobMode::kBatch)
+    return Error(Code::kFailedPrecondition,
+                 "job {} is an allocation, and no step of it runs now: there are no tasks to signal", word);
+  return Error(Code::kFailedPrecondition,
+               "job {} has no step that runs now, and Slurm sends signals to steps alone; 'scancel --full "
+               "--signal={} {}' sends it to the batch script and to all that it has started",
+               word, name, word);
+}
+
+}  // namespace
+
 Result<int> SlurmJobCancel(const Invocation& call, const BackendChoice& choice, const SlurmCancel& request) {
   const bool several = request.all || !request.user.empty();
   const std::string user = !several               ? ""
@@ -202,6 +187,32 @@ Result<int> SlurmJobCancel(const Invocation& call, const BackendChoice& choice, 
         Print(fmt::format("job {} is {}\n", victim.shown, victim.pending ? "cancelled" : "being cancelled")));
   }
   return failed == 0 ? 0 : failed == victims.size() ? first : kPartialExitCode;
+}
+
+Result<int> SlurmJobSignal(const Invocation& call, const BackendChoice& choice, int signal) {
+  const std::string& word = call.operands()[1];
+  MSA_ASSIGN_OR_RETURN(const SlurmJobName name, ParseSlurmJob(word));
+  MSA_ASSIGN_OR_RETURN(const auto says, AskForJob(choice, name));
+  if (says.exit_code != 0) return PassOn(says);
+  const std::vector<JobInfo> found = JobsNamed(FoldJobs(says.value, Companions::kRows), name);
+  std::vector<std::uint64_t> parts;
+  for (const JobInfo& job : found) {
+    if (job.state == JobState::kPending || wire::IsFinal(job.state)) continue;
+    const std::vector<std::uint64_t> mine = PartsNamed(job, name);
+    parts.insert(parts.end(), mine.begin(), mine.end());
+  }
+  if (parts.empty()) return NothingToSignal(word, found);
+  // scancel succeeds where there is nobody to get it. A job without steps is ended by SIGKILL all the same.
+  if (signal != SIGKILL) {
+    MSA_ASSIGN_OR_RETURN(const auto steps, AskForSteps(choice, parts));
+    if (steps.exit_code != 0) return PassOn(steps);
+    const std::string label = found.size() == 1 ? ShownJobId(found[0]) : "";
+    if (StepsOfSrun(steps.value, label).empty()) return NoStepToSignal(word, found[0], signal);
+  }
+  SlurmCall scancel;
+  scancel.words = {"scancel", fmt::format("--signal={}", signal), word};
+  MSA_ASSIGN_OR_RETURN(const SlurmAnswer answer, RunSlurm(choice, scancel));
+  return answer.exit_code;
 }
 
 }  // namespace msa::cli

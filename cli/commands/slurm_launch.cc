@@ -64,6 +64,12 @@ Result<int> SlurmRun(const BackendChoice& choice, const TypedCall& call) {
   return BecomeSlurm(choice, words);
 }
 
+Result<int> SlurmAlloc(const BackendChoice& choice, const TypedCall& call) {
+  MSA_ASSIGN_OR_RETURN(const SlurmPlace place, PlaceOf(choice, call));
+  MSA_ASSIGN_OR_RETURN(const std::vector<std::string> words, SallocWords(call, place));
+  return BecomeSlurm(choice, words);
+}
+
 Result<int> SlurmSubmit(const BackendChoice& choice, TypedCall call, const std::string& file,
                         const std::string& script) {
   if (!script.empty()) MSA_RETURN_IF_ERROR(AddScriptLines(file, script, &call));

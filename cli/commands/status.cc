@@ -1,6 +1,7 @@
 #include "msa/base/clock.h"
 
 #include "commands/invocation.h"
+#include "commands/print.h"
 #include "output/text.h"
 
 namespace msa::cli {
@@ -47,6 +48,12 @@ Result<int> SystemStatus(const Args& args) {
   MSA_ASSIGN_OR_RETURN(const auto client, call.Connect());
   MSA_ASSIGN_OR_RETURN(const SystemInfo system, client->GetStatus());
   MSA_RETURN_IF_ERROR(call.Show(StatusDetails(system)));
+  MSA_ASSIGN_OR_RETURN(const BackendChoice choice, call.Choice());
+  if (choice.slurm() && call.people())
+    PrintNote(fmt::format(
+        "{}: jobs and cores are those of steps that msa runs; 'msactl job list' and 'msactl module "
+        "list' show Slurm's",
+        choice.because));
   return 0;
 }
 

@@ -34,7 +34,9 @@ constexpr std::string_view kAllocSummary =
     "'msactl run'\n"
     "started by it runs in the nodes; the end of the command gives them back.";
 constexpr std::string_view kAllocEpilogue =
-    "Exit code: that of the command; at least 1 if the job ended first. Ctrl-C while waiting cancels.\n\n"
+    "Exit code: that of the command; at least 1 if the job ended first. Ctrl-C while waiting cancels.\n"
+    "Where Slurm schedules, this becomes an salloc, which judges the values; it takes options of salloc "
+    "too.\n\n"
     "example: msactl job alloc -m cluster -n 4 : -m booster -N 2 sh -c 'msactl run ./a : -m booster ./b'";
 
 // What the options of one component and those of the job are written to.

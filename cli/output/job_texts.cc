@@ -360,8 +360,8 @@ Listing HistoryListing(const std::vector<JobInfo>& jobs) {
                  {"REASON", true}};
   for (const JobInfo& job : jobs)
     out.rows.push_back(
-        {fmt::format("{}", job.id),
-         {fmt::format("{}", job.id), job.name, job.user, std::string(StateName(job.state)),
+        {ShownJobId(job),
+         {ShownJobId(job), job.name, job.user, std::string(StateName(job.state)),
           fmt::format("{}", job.exit_code), Join(job.modules), fmt::format("{}", job.nodes),
           TimeCell(job.submitted_at_ms), TimeCell(job.started_at_ms), TimeCell(job.ended_at_ms),
           ElapsedCell(job, job.ended_at_ms), std::string(ModeName(job.mode)), fmt::format("{}", job.tasks),

@@ -103,9 +103,16 @@ Listing NodeListing(const std::vector<NodeInfo>& nodes) {
 
 Details NodeDetails(const NodeInfo& node, std::int64_t now_ms) {
   Details out{.kind = "Node", .name = node.name, .lines = {}, .fields = NodeFields(node)};
+  const bool known = !node.slurm || !node.slurm->msa.empty();
   out.lines = {{"node", node.name},
-               {"module", fmt::format("{} (id {})", node.module, node.module_id)},
+               {"module", known ? fmt::format("{} (id {})", node.module, node.module_id) : node.module},
                {"state", StateWord(node)}};
+  if (node.slurm) {
+    out.lines.emplace_back("in Slurm", node.slurm->state.empty() ? "no such node" : node.slurm->state);
+    if (!node.slurm->partitions.empty())
+      out.lines.emplace_back("partitions", fmt::format("{}", fmt::join(node.slurm->partitions, ", ")));
+    out.lines.emplace_back("node daemon", known ? node.slurm->msa : "not known");
+  }
   if (!node.reason.empty()) out.lines.emplace_back("reason", node.reason);
   out.lines.emplace_back("cores", fmt::format("{}, {} used", node.cores, node.cores_used));
   out.lines.emplace_back("parts", fmt::format("{}, {}, {}", Count(node.packages, "socket"),
@@ -113,14 +120,15 @@ Details NodeDetails(const NodeInfo& node, std::int64_t now_ms) {
   out.lines.emplace_back("memory", ShowBytes(node.memory_bytes));
   if (node.nam_bytes != 0) out.lines.emplace_back("NAM", ShowBytes(node.nam_bytes));
   if (!node.cpu_model.empty()) out.lines.emplace_back("processor", node.cpu_model);
-  out.lines.emplace_back("described by", node.synthetic ? "the topology file" : "measurement");
+  if (known) out.lines.emplace_back("described by", node.synthetic ? "the topology file" : "measurement");
   out.lines.emplace_back("jobs", node.jobs.empty() ? "none" : JobIds(node));
   out.lines.emplace_back("load", fmt::format("{:.2f} (1 minute, of the machine)", node.load));
-  out.lines.emplace_back("warm job daemons", fmt::format("{}", node.jobd_warm));
+  if (known) out.lines.emplace_back("warm job daemons", fmt::format("{}", node.jobd_warm));
   if (!node.daemon_version.empty()) out.lines.emplace_back("daemon version", node.daemon_version);
-  out.lines.emplace_back("up since", ShowTime(node.up_since_ms));
+  if (known) out.lines.emplace_back("up since", ShowTime(node.up_since_ms));
   if (node.last_heartbeat_ms != 0)
     out.lines.emplace_back("last heartbeat", ShowDuration(Millis(now_ms - node.last_heartbeat_ms)) + " ago");
+  if (node.slurm) AddSlurmShown(node.slurm->shown, &out.lines);
   return out;
 }
 
@@ -150,11 +158,17 @@ Listing ModuleListing(const std::vector<ModuleInfo>& modules) {
 
 Details ModuleDetails(const ModuleInfo& module, const std::vector<NodeInfo>& nodes) {
   Details out{.kind = "Module", .name = module.name, .lines = {}, .fields = ModuleFields(module)};
+  const bool known = !module.slurm || module.slurm->known_to_msa;
   out.lines = {{"module", module.name},
-               {"id", fmt::format("{}", module.id)},
-               {"kind", module.kind},
-               {"nodes", fmt::format("{}, {} up and not drained", module.nodes, module.nodes_up)},
-               {"cores", fmt::format("{}, {} free", module.cores, module.cores_free)}};
+               {"id", known ? fmt::format("{}", module.id) : "not known to msa"},
+               {"kind", known ? module.kind : "not known to msa"}};
+  if (module.slurm)
+    out.lines.emplace_back("partition", module.slurm->partition_state.empty()
+                                            ? "none"
+                                            : fmt::format("{}, time limit {}", module.slurm->partition_state,
+                                                          ShowTimeLimit(module.slurm->time_limit_s)));
+  out.lines.emplace_back("nodes", fmt::format("{}, {} up and not drained", module.nodes, module.nodes_up));
+  out.lines.emplace_back("cores", fmt::format("{}, {} free", module.cores, module.cores_free));
   if (module.nam_bytes != 0) out.lines.emplace_back("NAM", ShowBytes(module.nam_bytes));
   Document::Array list;
   for (const NodeInfo& node : nodes) {
@@ -163,6 +177,7 @@ Details ModuleDetails(const ModuleInfo& module, const std::vector<NodeInfo>& nod
                         Count(node.cores, "core"), node.reason.empty() ? "" : "  " + node.reason));
     list.push_back(NodeDocument(node));
   }
+  if (module.slurm) AddSlurmShown(module.slurm->shown, &out.lines);
   out.fields.emplace_back("node_list", Document(std::move(list)));
   return out;
 }

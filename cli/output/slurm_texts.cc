@@ -32,6 +32,12 @@ Document CompanionsDocument(const SlurmJobFacts& facts) {
   return Document(std::move(out));
 }
 
+Document ShownDocument(const DetailLines& shown) {
+  Document::Object out;
+  for (const auto& [key, value] : shown) out.emplace_back(key, value);
+  return Document(std::move(out));
+}
+
 // "bn[0-1]", or Slurm's reason while there are none.
 std::string WhereOrWhy(const std::vector<std::string>& nodes, const std::string& reason) {
   return nodes.empty() ? reason : CompressHostList(nodes);
@@ -62,15 +68,19 @@ Document SlurmDocument(const SlurmJobFacts& facts) {
 }
 
 Document SlurmDocument(const SlurmNodeFacts& facts) {
-  return Document::Object{{"state", facts.state.empty() ? Document() : Document(facts.state)},
+  Document::Object out = {{"state", facts.state.empty() ? Document() : Document(facts.state)},
                           {"partitions", Document::ListOf(facts.partitions)},
                           {"msa", facts.msa.empty() ? Document() : Document(facts.msa)}};
+  if (!facts.shown.empty()) out.emplace_back("shown", ShownDocument(facts.shown));
+  return Document(std::move(out));
 }
 
 Document SlurmDocument(const SlurmModuleFacts& facts) {
-  return Document::Object{
+  Document::Object out = {
       {"partition_state", facts.partition_state.empty() ? Document() : Document(facts.partition_state)},
       {"time_limit_seconds", facts.time_limit_s}};
+  if (!facts.shown.empty()) out.emplace_back("shown", ShownDocument(facts.shown));
+  return Document(std::move(out));
 }
 
 std::string SlurmNote(const JobInfo& job, const std::string& reason) {
@@ -92,6 +102,12 @@ void AddSlurmHead(const SlurmJobFacts& facts, DetailLines* lines) {
   if (!facts.dependency.empty()) lines->emplace_back("dependency", facts.dependency);
   if (!facts.licenses.empty()) lines->emplace_back("licences", facts.licenses);
   if (facts.expected_end_ms != 0) lines->emplace_back("ends by", ShowTime(facts.expected_end_ms));
+}
+
+void AddSlurmShown(const DetailLines& shown, DetailLines* lines) {
+  // As one text below one label: a label's width is that of the longest, and these are long.
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    lines->emplace_back(i == 0 ? "Slurm says" : "", shown[i].first + " = " + shown[i].second);
 }
 
 void AddSlurmParts(const SlurmJobFacts& facts, DetailLines* lines) {

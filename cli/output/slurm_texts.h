@@ -25,5 +25,7 @@ std::string SlurmNote(const JobInfo& job, const std::string& reason);
 using DetailLines = std::vector<std::pair<std::string, std::string>>;
 void AddSlurmHead(const SlurmJobFacts& facts, DetailLines* lines);
 void AddSlurmParts(const SlurmJobFacts& facts, DetailLines* lines);
+// What `scontrol show` says, by Slurm's own names.
+void AddSlurmShown(const DetailLines& shown, DetailLines* lines);
 
 }  // namespace msa::cli

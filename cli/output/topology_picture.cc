@@ -103,9 +103,10 @@ std::string Title(const ModuleInfo& module, const std::vector<const NodeInfo*>& 
     cores += node->cores;
     used += node->cores_used;
   }
-  std::string out = fmt::format("{} ({}{}id {}): {}, {}, {} used", Printable(module.name),
-                                module.kind == module.name ? "" : Printable(module.kind),
-                                module.kind == module.name ? "" : ", ", module.id,
+  const bool known = !module.slurm || module.slurm->known_to_msa;
+  const std::string id = fmt::format(" ({}{}id {})", module.kind == module.name ? "" : Printable(module.kind),
+                                     module.kind == module.name ? "" : ", ", module.id);
+  std::string out = fmt::format("{}{}: {}, {}, {} used", Printable(module.name), known ? id : "",
                                 Count(nodes.size(), "node"), Count(cores, "core"), used);
   if (module.nam_bytes != 0) out += fmt::format(", NAM {}", ShowBytes(module.nam_bytes));
   return out;

@@ -284,12 +284,37 @@ TEST(SlurmJobs, OneThatWasCancelledInTheQueueHasNoReasonAndNoStart) {
   EXPECT_EQ(jobs[0].tasks, 0u);
 }
 
+TEST(SlurmJobs, ANameMeansAllOfAJobOrTheOneComponentThatItNames) {
+  const auto jobs = FoldJobs(
+      Rows({Record({{"JobID", "7"}, {"HetJobID", "7"}, {"HetJobOffset", "0"}}),
+            Record({{"JobID", "8"}, {"HetJobID", "7"}, {"HetJobOffset", "1"}, {"Partition", "booster"}}),
+            Record({{"JobID", "12"}, {"ArrayJobID", "11"}, {"ArrayTaskID", "3"}})}),
+      Companions::kRows);
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_THAT(PartsNamed(jobs[0], *ParseSlurmJob("7")), ElementsAre(7, 8));
+  EXPECT_THAT(PartsNamed(jobs[0], *ParseSlurmJob("8")), ElementsAre(8));
+  EXPECT_THAT(PartsNamed(jobs[0], *ParseSlurmJob("7+0")), ElementsAre(7));
+  EXPECT_THAT(PartsNamed(jobs[0], *ParseSlurmJob("7+1")), ElementsAre(8));
+  EXPECT_THAT(PartsNamed(jobs[0], *ParseSlurmJob("7+2")), IsEmpty());
+  EXPECT_THAT(PartsNamed(jobs[1], *ParseSlurmJob("11_3")), ElementsAre(12));
+  EXPECT_THAT(PartsNamed(jobs[1], *ParseSlurmJob("12")), ElementsAre(12));
+}
+
 TEST(SlurmJobs, RefusesWordsThatAreNoJob) {
   for (const char* word : {"", "x", "0", "7_", "7+x", "7_1_2", "7_[]", "7+[1]", "7_[x]", "7_[1-2", "7_[1]2",
                            "7_99999999999999999999", "-7", "99999999999999999999"})
     EXPECT_EQ(ParseSlurmJob(word).status().code(), Code::kInvalidArgument) << word;
   EXPECT_EQ(ReadSlurmRows({Record({{"JobID", "x"}})}).status().code(), Code::kDataLoss);
   EXPECT_EQ(ReadSlurmRows({{"1", "2"}}).status().code(), Code::kDataLoss);
+}
+
+TEST(SlurmJobDetail, NamesOfFilesAreThoseThatABatchScriptWrites) {
+  JobInfo job;
+  job.id = JobId(26);
+  job.head_node = "cn0";
+  EXPECT_EQ(BatchFile("/d/a b%N-%t-%s-%J-wrap-%n.o", job), "/d/a bcn0-0-batch-26-wrap-0.o");
+  EXPECT_EQ(BatchFile("/d/100%", job), "/d/100%");
+  EXPECT_EQ(BatchFile("/d/%x%q", job), "/d/%x%q");
 }
 
 TEST(SlurmJobDetail, TellsCoresByNodeAndFiles) {

@@ -39,6 +39,28 @@ TEST(SlurmTranslation, ARunOfSeveralModulesIsOneSrun) {
                                   "-x", ":", "--partition=booster", "--nodes=2-4", "--time=10", "./b"));
 }
 
+Result<Words> Salloc(const Words& args) {
+  TypedCall call;
+  MSA_RETURN_IF_ERROR(ReadTypedAlloc(args, &call));
+  return SallocWords(call, kPlace);
+}
+
+TEST(SlurmTranslation, AnAllocationIsSallocWithACommandThatKeepsItsColons) {
+  EXPECT_THAT(
+      *Salloc({"-m", "cluster", "-n2", "-t", "5", ":", "-p", "booster", "-A", "physics", "msactl", "run",
+               "./a", ":", "-n", "1", "./b"}),
+      ElementsAre("salloc", "--partition=cluster", "--ntasks=2", "--time=5", ":", "--partition=booster",
+                  "--account=physics", "--time=5", "msactl", "run", "./a", ":", "-n", "1", "./b"));
+  EXPECT_THAT(*Salloc({"--no-shell", "--oversubscribe", "-N2", "--nam", "1G"}),
+              ElementsAre("salloc", "--no-shell", "--overcommit", "--nodes=2", "--nam=1G"));
+  EXPECT_THAT(*Salloc({}), ElementsAre("salloc"));
+  EXPECT_THAT(Salloc({"--no-shell", "-N2", "true"}).status().message(),
+              HasSubstr("--no-shell runs no command"));
+  EXPECT_THAT(Salloc({"--propagate=ALL"}).status().message(), HasSubstr("salloc has none"));
+  EXPECT_THAT(Salloc({"-m", "x"}).status().message(), HasSubstr("'x' is no partition of Slurm"));
+  EXPECT_THAT(Salloc({"-n2", ":", "--query=x"}).status().message(), HasSubstr("component 1: --query"));
+}
+
 TEST(SlurmTranslation, OptionsTakeTheNamesThatSrunHasForThem) {
   EXPECT_THAT(*Srun({"--no-bind", "--oversubscribe", "-l", "-vv", "-K1", "-K", "-I5", "--job", "7",
                      "--nam-region", "a:ro", "--nam-region=b", "--world", "joint", "true"}),
@@ -182,9 +204,33 @@ TEST(SlurmBackend, ACommandsAnswerAndCodeArePassedOn) {
 }
 
 TEST(SlurmBackend, ListsAreAskedForWithoutTheUsersOwnFormats) {
-  EXPECT_THAT(ListingEnvironment({"PATH=/bin", "SQUEUE_FORMAT=%i", "SINFO_SORT=x",
-                                  "SLURM_TIME_FORMAT=relative", "SLURM_BITSTR_LEN=8", "SLURM_CONF=/c"}),
+  const Words env = {"PATH=/bin",      "SQUEUE_FORMAT=%i",   "SINFO_SORT=x", "SLURM_TIME_FORMAT=relative",
+                     "SACCT_FORMAT=x", "SLURM_BITSTR_LEN=8", "SLURM_CONF=/c"};
+  EXPECT_THAT(ListingEnvironment(env),
               ElementsAre("PATH=/bin", "SLURM_CONF=/c", "SLURM_TIME_FORMAT=%s", "SLURM_BITSTR_LEN=0"));
+  EXPECT_THAT(ListingEnvironment(env, Times::kLocal),
+              ElementsAre("PATH=/bin", "SLURM_CONF=/c", "SLURM_BITSTR_LEN=0"));
+}
+
+TEST(SlurmBackend, ACommandThatDoesNotAnswerIsEndedAfterTheGivenPatience) {
+  const BackendChoice choice{.backend = Backend::kSlurm, .because = "test"};
+  SlurmCall call;
+  call.words = {"sh", "-c", "echo one; exec tail -f /dev/null"};
+  call.patience = Millis(100);
+  const auto answer = RunSlurm(choice, call);
+  EXPECT_EQ(answer.status().code(), Code::kDeadlineExceeded);
+  EXPECT_THAT(answer.status().message(), HasSubstr("'sh' has not answered within 100 ms"));
+  call.patience = Millis(60'000);
+  call.words = {"sh", "-c", "echo one"};
+  EXPECT_EQ(RunSlurm(choice, call)->out, "one\n");
+}
+
+TEST(SlurmBackend, TheClustersNameIsThatOfItsConfiguration) {
+  EXPECT_EQ(
+      ClusterName(
+          "Configuration data as of x\nBatchStartTimeout = 10 sec\nClusterName             = vc \nCore"),
+      "vc");
+  EXPECT_EQ(ClusterName("nothing"), "");
 }
 
 // Of a node in two partitions, one that is drained, and one that only msa knows.
