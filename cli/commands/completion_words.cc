@@ -1,16 +1,20 @@
 #include "msa/adapters/process/files.h"
 #include "msa/job/records.h"
 
+#include "backend/slurm_nodes.h"
 #include "client/region_client.h"
 #include "client/system_client.h"
 #include "commands/cluster_directory.h"
 #include "commands/command.h"
 #include "commands/print.h"
+#include "commands/slurm.h"
+#include "commands/slurm_queries.h"
 #include "completion/complete.h"
 #include "local/local_paths.h"
 #include "output/grant_texts.h"
 #include "output/job_texts.h"
 #include "output/region_texts.h"
+#include "output/slurm_texts.h"
 #include "output/text.h"
 
 namespace msa::cli {
@@ -79,8 +83,50 @@ std::vector<Candidate> Daemons(const std::string& dir) {
   return out;
 }
 
+// Slurm is not to speak into the line that is being typed, and msa's controller is not asked beside it.
+constexpr Asking kQuietly{.errors = Errors::kKept, .patience = kPatience};
+
+std::vector<Candidate> SlurmJobs(const BackendChoice& choice, bool ended) {
+  std::vector<Candidate> out;
+  const auto says = AskForJobs(choice, {.ended = ended, .user = "", .asking = kQuietly});
+  if (!says.ok() || says->exit_code != 0) return out;
+  for (const JobInfo& job : FoldJobs(says->value, Companions::kFolded))
+    if (!ShownJobId(job).ends_with(']') && (ended || !wire::IsFinal(job.state)))
+      out.push_back({ShownJobId(job), fmt::format("{}, {}", Printable(job.name), StateName(job.state))});
+  return out;
+}
+
+std::vector<Candidate> SlurmPlaces(const BackendChoice& choice, Wanted::What what) {
+  std::vector<Candidate> out;
+  const auto says = AskForNodes(choice, kQuietly);
+  if (!says.ok() || says->exit_code != 0) return out;
+  const auto known = ReadSlurmNodes(says->value, {}, {});
+  if (!known.ok()) return out;
+  if (what == Wanted::What::kModules) {
+    for (const ModuleInfo& m : known->modules)
+      out.push_back({m.name, fmt::format("{} of {} up, {} free", m.nodes_up, Count(m.nodes, "node"),
+                                         Count(m.cores_free, "core"))});
+    return out;
+  }
+  for (const NodeInfo& n : known->nodes)
+    out.push_back({n.name, fmt::format("{}, {}, {} of {} used", n.module, n.slurm->state, n.cores_used,
+                                       Count(n.cores, "core"))});
+  return out;
+}
+
+bool IsSlurms(Wanted::What what) {
+  using What = Wanted::What;
+  return what == What::kModules || what == What::kNodes || what == What::kJobs || what == What::kLiveJobs;
+}
+
 std::vector<Candidate> AskSystem(const Wanted& wanted) {
   if (wanted.what == Wanted::What::kDaemons) return Daemons(wanted.dir);
+  const Result<BackendChoice> choice = ChoiceFor(wanted.backend, wanted.dir);
+  if (choice.ok() && choice->slurm() && IsSlurms(wanted.what)) {
+    const bool places = wanted.what == Wanted::What::kModules || wanted.what == Wanted::What::kNodes;
+    return places ? SlurmPlaces(*choice, wanted.what)
+                  : SlurmJobs(*choice, wanted.what == Wanted::What::kJobs);
+  }
   const Result<Endpoint> endpoint = FindEndpoint(wanted.dir);
   if (!endpoint.ok()) return {};
   if (wanted.what == Wanted::What::kRegions) return Regions(*endpoint);

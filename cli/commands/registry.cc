@@ -8,6 +8,7 @@
 #include "msa/base/exit_code.h"
 #include "msa/topology/suggest.h"
 
+#include "backend/choice.h"
 #include "commands/print.h"
 #include "commands/submit_file.h"
 
@@ -97,16 +98,16 @@ const Command* Find(std::string_view noun, std::string_view verb) {
   return hidden != std::end(kHidden) ? hidden : nullptr;
 }
 
-bool IsGlobal(const std::string& word) {
-  for (const std::string_view name : {"--dir", "--server", "--backend"})
-    if (word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=')) return true;
-  return false;
-}
+constexpr GlobalOption kGlobals[] = {
+    {"--dir", "DIR", "directory of the local system (default: MSA_DIR, else the user's own)"},
+    {"--server", "tls:HOST:PORT", "controller on another host, instead of --dir"},
+    {"--backend", "msa|slurm|auto", kBackendHelp},
+};
 
 // Takes `--dir DIR`, `--server ADDRESS` and `--backend WHO` at `at` out of `args`, as often as it stands
 // there, into `global`: the command gets it before its own arguments.
 Status TakeGlobal(Args& args, std::size_t at, Args& global) {
-  while (at < args.size() && IsGlobal(args[at])) {
+  while (at < args.size() && FindGlobal(args[at]) != nullptr) {
     const std::size_t words = args[at].find('=') == std::string::npos ? 2 : 1;
     if (at + words > args.size())
       return Error(Code::kInvalidArgument,
@@ -129,6 +130,14 @@ Status UnknownNoun(const std::string& noun) {
 }  // namespace
 
 std::span<const Command> Commands() { return kCommands; }
+
+std::span<const GlobalOption> GlobalOptions() { return kGlobals; }
+
+const GlobalOption* FindGlobal(std::string_view word) {
+  for (const GlobalOption& option : kGlobals)
+    if (word.substr(0, word.find('=')) == option.name) return &option;
+  return nullptr;
+}
 
 std::string_view NounOf(std::string_view word) {
   for (const auto& [alias, noun] : kNounAliases)
@@ -197,9 +206,9 @@ std::string Overview(std::string_view noun) {
     out +=
         "A system is found by --dir or --server, else MSA_DIR, else the user's own ($XDG_RUNTIME_DIR/msa or "
         "/tmp/msa-$UID), else the machine's, else by 'server = tls:HOST:PORT' in /etc/msa/client.conf.\n"
-        "Where Slurm schedules (--backend slurm, MSA_BACKEND, or 'backend = slurm' in that file), run, "
-        "submit, "
-        "job list, show, why and cancel, module list and node list speak of Slurm's jobs and nodes.\n"
+        "Where Slurm schedules (--backend slurm, MSA_BACKEND, or 'backend = slurm' in that file), the "
+        "commands "
+        "on jobs, modules and nodes speak of Slurm's; alloc, spawn, region and status of msa's.\n"
         "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 denied, 5 more than there is or than is "
         "allowed, 6 wait\n"
         "timed out, 7 conflict, 8 daemon unreachable, 9 partial; run, attach and wait: the program's, "

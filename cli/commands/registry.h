@@ -1,5 +1,9 @@
 #pragma once
 
+#include <span>
+#include <string>
+#include <string_view>
+
 #include "commands/command.h"
 
 namespace msa::cli {
@@ -18,6 +22,16 @@ Result<Chosen> Choose(const Args& args);
 
 // The noun that a word stands for: "region" for "nam"; itself for any other.
 std::string_view NounOf(std::string_view word);
+
+// Options that may stand before any command, "--dir" or "--dir=DIR": all take a value.
+struct GlobalOption {
+  std::string_view name;        // with dashes
+  std::string_view value_name;  // as in the commands' own helps
+  std::string_view help;
+};
+std::span<const GlobalOption> GlobalOptions();
+// The one that the word is, with or without its value; nullptr: none.
+const GlobalOption* FindGlobal(std::string_view word);
 
 // The text of `msactl help`, or of one noun.
 std::string Overview(std::string_view noun);

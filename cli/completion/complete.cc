@@ -57,13 +57,24 @@ std::vector<Candidate> StateNames() {
   return out;
 }
 
+// What the line says of the system that it is about.
+struct System {
+  std::string dir;
+  std::string backend;
+};
+
+void TakeSystem(std::string_view option, const std::string& value, System* system) {
+  if (option == "dir" || option == "server") system->dir = value;
+  if (option == "backend") system->backend = value;
+}
+
 // Values by the name that the help gives them.
 class Values {
  public:
-  Values(const Source& source, std::string_view verb, std::string dir)
+  Values(const Source& source, std::string_view verb, System system)
       : source_(source),
         live_(verb == "cancel" || verb == "signal" || verb == "attach"),
-        dir_(std::move(dir)) {}
+        system_(std::move(system)) {}
 
   Completion Of(const std::string& kind) const {
     using What = Wanted::What;
@@ -76,12 +87,12 @@ class Values {
     if (kind == "VARIABLES") return {{{"ALL", "all of them"}, {"NONE", "none of them"}}};
     if (kind == "LIMITS") return {Words(PropagateWords())};
     if (kind == "SHELL") return {Words({"bash", "zsh", "fish"})};
-    if (kind == "MODULE") return {source_({What::kModules, dir_})};
-    if (IsNodes(kind)) return {source_({What::kNodes, dir_})};
-    if (kind == "JOB" || kind == "JOBS") return {source_({live_ ? What::kLiveJobs : What::kJobs, dir_})};
-    if (kind == "GRANT") return {source_({What::kGrants, dir_})};
-    if (kind == "REGION") return {source_({What::kRegions, dir_})};
-    if (kind == "DAEMON") return {source_({What::kDaemons, dir_})};
+    if (kind == "MODULE") return {Ask(What::kModules)};
+    if (IsNodes(kind)) return {Ask(What::kNodes)};
+    if (kind == "JOB" || kind == "JOBS") return {Ask(live_ ? What::kLiveJobs : What::kJobs)};
+    if (kind == "GRANT") return {Ask(What::kGrants)};
+    if (kind == "REGION") return {Ask(What::kRegions)};
+    if (kind == "DAEMON") return {Ask(What::kDaemons)};
     // "append|truncate", or the one word that is possible.
     if (!kind.empty() && std::none_of(kind.begin(), kind.end(), [](char c) { return c >= 'A' && c <= 'Z'; }))
       return {Words(SplitAt(kind, '|'))};
@@ -90,9 +101,13 @@ class Values {
   static bool IsNodes(std::string_view kind) { return kind == "NODES" || kind == "NODE"; }
 
  private:
+  std::vector<Candidate> Ask(Wanted::What what) const {
+    return source_({what, system_.dir, system_.backend});
+  }
+
   const Source& source_;
   const bool live_;
-  const std::string dir_;
+  const System system_;
 };
 
 // Keeps what begins with `typed`, and puts `prefix` before it.
@@ -152,7 +167,7 @@ struct Before {
   const OptionSpec* waits = nullptr;  // an option whose value comes next
   bool options_ended = false;
   std::vector<std::string> operands;
-  std::string dir;
+  System system;
 };
 
 Before ReadBefore(const OptionTable& table, const std::vector<std::string>& words) {
@@ -160,7 +175,7 @@ Before ReadBefore(const OptionTable& table, const std::vector<std::string>& word
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     const std::string& word = words[i];
     if (out.waits != nullptr) {
-      if (out.waits->name == "dir" || out.waits->name == "server") out.dir = word;
+      TakeSystem(out.waits->name, word, &out.system);
       out.waits = nullptr;
       continue;
     }
@@ -178,8 +193,7 @@ Before ReadBefore(const OptionTable& table, const std::vector<std::string>& word
     if (option == nullptr || option->takes != Takes::kValue) continue;
     const bool attached = equals != std::string::npos || (word[1] != '-' && word.size() > 2);
     if (!attached) out.waits = option;
-    if (equals != std::string::npos && (option->name == "dir" || option->name == "server"))
-      out.dir = word.substr(equals + 1);
+    if (equals != std::string::npos) TakeSystem(option->name, word.substr(equals + 1), &out.system);
   }
   return out;
 }
@@ -220,14 +234,16 @@ Completion CompleteArguments(const Typing& typing, const Source& source) {
   const bool run = typing.table.operands == Operands::kEndOptions;
   const std::vector<std::string> words = run ? LastComponent(typing.words) : typing.words;
   Before before = ReadBefore(typing.table, words);
-  // --dir belongs to the whole job and may stand in the first component.
-  if (run && before.dir.empty()) {
+  // --dir and --backend belong to the whole job and may stand in the first component.
+  if (run) {
     std::vector<std::string> first(typing.words.begin(),
                                    std::find(typing.words.begin(), typing.words.end(), ":"));
     first.emplace_back();
-    before.dir = ReadBefore(typing.table, first).dir;
+    const System system = ReadBefore(typing.table, first).system;
+    if (before.system.dir.empty()) before.system.dir = system.dir;
+    if (before.system.backend.empty()) before.system.backend = system.backend;
   }
-  const Values values(source, typing.command->verb, before.dir);
+  const Values values(source, typing.command->verb, before.system);
   const std::string& typed = words.back();
   if (before.waits != nullptr) return CompleteValue(values, before.waits->value_name, typed, "");
   if (before.options_ended || !typed.starts_with('-'))
@@ -267,6 +283,36 @@ std::vector<Candidate> Verbs(std::string_view noun) {
   return out;
 }
 
+// Options that stand before the command at `at` of `words` leave them, with their values. True: one of them
+// is being typed, and `out` is what may stand there.
+bool CompleteGlobals(std::vector<std::string>& words, std::size_t at, Completion* out) {
+  const Source nobody = [](const Wanted&) { return std::vector<Candidate>(); };
+  const Values values(nobody, "", {});
+  while (at < words.size()) {
+    const GlobalOption* option = FindGlobal(words[at]);
+    const std::size_t equals = words[at].find('=');
+    const std::size_t left = words.size() - at;
+    if (option == nullptr || (left == 1 && equals == std::string::npos)) return false;
+    const bool attached = equals != std::string::npos;
+    if (left == (attached ? 1 : 2)) {
+      const std::string typed = attached ? words[at].substr(equals + 1) : words.back();
+      *out = CompleteValue(values, std::string(option->value_name), typed,
+                           attached ? words[at].substr(0, equals + 1) : "");
+      return true;
+    }
+    const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
+    words.erase(begin, begin + (attached ? 1 : 2));
+  }
+  return false;
+}
+
+// Where a command is expected, or a verb.
+std::vector<Candidate> LeadingOptions(std::vector<Candidate> own) {
+  for (const GlobalOption& option : GlobalOptions())
+    own.push_back({std::string(option.name), std::string(option.help)});
+  return own;
+}
+
 }  // namespace
 
 std::optional<OptionTable> TableOf(const Command& command) {
@@ -276,12 +322,16 @@ std::optional<OptionTable> TableOf(const Command& command) {
   return probe.table();
 }
 
-Completion Complete(const std::vector<std::string>& words, const Source& source) {
-  if (words.empty()) return {};
-  const std::string& typed = words.back();
+Completion Complete(const std::vector<std::string>& all, const Source& source) {
+  if (all.empty()) return {};
+  std::vector<std::string> words = all;
+  Completion global;
+  if (CompleteGlobals(words, 0, &global)) return global;
+  const std::string typed = words.back();
   const std::string_view noun = NounOf(words[0]);
   if (words.size() == 1)
-    return Fitting({typed.starts_with('-') ? Words({"--help", "--version"}) : Nouns()}, typed);
+    return Fitting({typed.starts_with('-') ? LeadingOptions(Words({"--help", "--version"})) : Nouns()},
+                   typed);
   if (words[0] == "help") {
     Completion out = words.size() == 2   ? Fitting({Nouns()}, typed)
                      : words.size() == 3 ? Fitting({Verbs(NounOf(words[1]))}, typed)
@@ -289,10 +339,11 @@ Completion Complete(const std::vector<std::string>& words, const Source& source)
     std::erase_if(out.candidates, [](const Candidate& c) { return c.text == "help"; });
     return out;
   }
+  if (!Verbs(noun).empty() && CompleteGlobals(words, 1, &global)) return global;
   if (words.size() == 2 && !Verbs(noun).empty())
-    return Fitting({typed.starts_with('-') ? Words({"--help"}) : Verbs(noun)}, typed);
+    return Fitting({typed.starts_with('-') ? LeadingOptions(Words({"--help"})) : Verbs(noun)}, typed);
   // Without the word that is being typed, which may be nothing yet.
-  const Result<Chosen> chosen = Choose(Args(words.begin(), words.end() - 1));
+  const Result<Chosen> chosen = Choose(Args(all.begin(), all.end() - 1));
   if (!chosen.ok() || chosen->command == nullptr) return {};
   std::optional<OptionTable> table = TableOf(*chosen->command);
   if (!table) return {};

@@ -29,7 +29,8 @@ struct Completion {
 // Things that only the running system knows.
 struct Wanted {
   enum class What { kModules, kNodes, kJobs, kLiveJobs, kDaemons, kGrants, kRegions } what;
-  std::string dir;  // as given by --dir, else ""
+  std::string dir;      // as given by --dir, else ""
+  std::string backend;  // as given by --backend, else ""
 };
 using Source = std::function<std::vector<Candidate>(const Wanted&)>;
 

@@ -25,6 +25,7 @@ class Completing : public testing::Test {
   }
   std::vector<Candidate> Answer(const Wanted& wanted) {
     asked_ = wanted.dir.empty() ? "default" : wanted.dir;
+    if (!wanted.backend.empty()) asked_ += "/" + wanted.backend;
     switch (wanted.what) {
       case Wanted::What::kModules:
         return {{"cluster", ""}, {"booster", ""}};
@@ -75,7 +76,7 @@ TEST_F(Completing, KnowsNounsVerbsAndHelp) {
   EXPECT_THAT(Complete({"nam", "res"}), ElementsAre("resize", "restore"));
   EXPECT_THAT(Complete({"help", "nam", "fs"}), ElementsAre("fsck"));
   EXPECT_THAT(Complete({"nod", "show", ""}), IsEmpty());
-  EXPECT_THAT(Complete({"-"}), ElementsAre("--help", "--version"));
+  EXPECT_THAT(Complete({"-"}), ElementsAre("--help", "--version", "--dir", "--server", "--backend"));
   EXPECT_THAT(Complete({}), IsEmpty());
 }
 
@@ -157,6 +158,33 @@ TEST_F(Completing, AsksTheSystemThatTheLineNames) {
   EXPECT_EQ(asked_, "/b");
   Complete({"job", "list", "--"});
   EXPECT_EQ(asked_, "");
+}
+
+TEST_F(Completing, KnowsOptionsBeforeTheCommandAndBetweenItsWords) {
+  EXPECT_THAT(Complete({"--b"}), ElementsAre("--backend"));
+  EXPECT_THAT(Complete({"--backend", ""}), ElementsAre("msa", "slurm", "auto"));
+  EXPECT_THAT(Complete({"--backend=s"}), ElementsAre("--backend=slurm"));
+  EXPECT_THAT(Complete({"--backend", "slurm", "mo"}), ElementsAre("module"));
+  EXPECT_THAT(Complete({"--backend=slurm", "--dir", "/d", "module", "sh"}), ElementsAre("show"));
+  EXPECT_THAT(Complete({"job", "--b"}), ElementsAre("--backend"));
+  EXPECT_THAT(Complete({"job", "--backend", "s"}), ElementsAre("slurm"));
+  EXPECT_THAT(Complete({"job", "--backend", "slurm", "hist"}), ElementsAre("history"));
+  EXPECT_THAT(Complete({"job", "wait", "--back"}), ElementsAre("--backend"));
+  EXPECT_THAT(Complete({"run", "--backend", "a"}), ElementsAre("auto"));
+  EXPECT_THAT(Complete({"--backend", "slurm", "help", "no"}), ElementsAre("node"));
+  Complete({"--dir", ""});
+  EXPECT_EQ(also_, Also::kDirectories);
+}
+
+TEST_F(Completing, AsksTheBackendThatTheLineNames) {
+  EXPECT_THAT(Complete({"--backend", "slurm", "job", "cancel", ""}), ElementsAre("12"));
+  EXPECT_EQ(asked_, "default/slurm");
+  Complete({"job", "--backend=msa", "show", ""});
+  EXPECT_EQ(asked_, "default/msa");
+  Complete({"module", "show", "--backend", "slurm", "--dir", "/a", ""});
+  EXPECT_EQ(asked_, "/a/slurm");
+  Complete({"run", "--backend=slurm", "-m", "x", "a", ":", "-m", ""});
+  EXPECT_EQ(asked_, "default/slurm");
 }
 
 TEST_F(Completing, HasAScriptForEachShell) {

@@ -54,6 +54,20 @@ TEST(Registry, TakesTheDirectoryBeforeEveryCommand) {
   EXPECT_THAT(Choose({"--dir"}).status().message(), HasSubstr("--dir needs a value"));
 }
 
+TEST(Registry, TakesTheBackendBeforeEveryCommandThatHasOne) {
+  EXPECT_THAT(Choose({"--backend", "slurm", "job", "wait", "7"})->rest,
+              ElementsAre("--backend", "slurm", "7"));
+  EXPECT_THAT(Choose({"--backend=slurm", "node", "show", "cn0"})->rest,
+              ElementsAre("--backend=slurm", "cn0"));
+  EXPECT_THAT(Choose({"job", "--backend", "slurm", "--dir=/d", "logs", "7"})->rest,
+              ElementsAre("--backend", "slurm", "--dir=/d", "7"));
+  EXPECT_EQ(FindGlobal("--backend=msa")->name, "--backend");
+  EXPECT_EQ(FindGlobal("--backends"), nullptr);
+  EXPECT_EQ(FindGlobal(""), nullptr);
+  for (const GlobalOption& option : GlobalOptions())
+    EXPECT_THAT(Overview(""), HasSubstr(std::string(option.name)));
+}
+
 TEST(Registry, NamesTheNearestNounAndVerb) {
   const auto noun = Choose({"jbo", "list"});
   EXPECT_EQ(ExitCodeOf(noun.status().code()), 2);
