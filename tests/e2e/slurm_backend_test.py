@@ -218,5 +218,244 @@ class Outages(Case):
         self.assertEqual(done.stdout, "")
 
 
+class Verbs(Case):
+    """Those that an earlier msactl asked msa's controller for, which knows no such job."""
+
+    def output(self, part, times=1, name="out"):
+        path = pathlib.Path(SHARED, name)
+        eventually(self, f"{times} times {part!r} in {name}", lambda: path.exists() and path.read_text().count(part) >= times)
+        return path.read_text()
+
+    def ends(self, job):
+        eventually(self, f"job {job} has ended", lambda: jobs("-a")[job]["ended_at"])
+
+    def test_signal_reaches_the_tasks_of_steps(self):
+        task = "'trap \"echo caught; exit 3\" USR1; echo up; while :; do sleep 0.1; done'"
+        job = submit("-m", "cluster", "-n2", "-o", "out", self.script(f"trap 'echo script' USR1\nsrun -n2 bash -c {task}\n"))
+        self.output("up", 2)
+        done = msactl("job", "signal", "USR1", str(job), user=OTHER, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("Access/permission denied", done.stderr)
+        done = msactl("job", "signal", "SIGUSR1", str(job))
+        self.assertEqual(done.stdout + done.stderr, "")
+        self.assertNotIn("script", self.output("caught", 2))
+        self.assertEqual(msactl("job", "wait", "-q", str(job), check=False).returncode, 3)
+        self.refused(msactl("job", "signal", "USR1", str(job), check=False), 7, "has ended already")
+
+    def test_signal_of_one_component_and_of_all(self):
+        task = "'trap \"echo got $SLURM_JOB_PARTITION\" USR1; echo up; while :; do sleep 0.1; done'"
+        lines = "#SBATCH -p cluster -N1 -o out\n#SBATCH hetjob\n#SBATCH -p booster -N1\n"
+        job = submit(self.script(lines + f"srun --msa=no bash -c {task} & srun --msa=no --het-group=1 bash -c {task} & wait\n"))
+        self.output("up", 2)
+        msactl("job", "signal", "USR1", f"{job}+1")
+        self.assertNotIn("got cluster", self.output("got booster"))
+        msactl("job", "signal", "USR1", str(job))
+        self.output("got booster", 2)
+        self.output("got cluster")
+        self.refused(msactl("job", "signal", "USR1", f"{job}+2", check=False), 3, "no such job")
+
+    def test_signal_is_refused_where_nobody_would_get_it(self):
+        plain, held = submit("-m", "cluster", "--wrap", "sleep 60"), submit("-H", "--wrap", "true")
+        eventually(self, "it runs", lambda: running(plain))
+        self.refused(msactl("job", "signal", "USR1", str(plain), check=False), 7, "no step that runs now", f"scancel --full --signal=USR1 {plain}")
+        self.refused(msactl("job", "signal", "USR1", str(held), check=False), 7, "has not started")
+        self.refused(msactl("job", "signal", "USR1", "999999", check=False), 3, "no such job")
+        self.refused(msactl("job", "signal", "USRX", str(plain), check=False), 2, "USRX")
+        msactl("job", "signal", "KILL", str(plain))
+        self.ends(plain)
+
+    def test_wait_ends_with_the_highest_code_of_the_jobs(self):
+        five, good = submit("--wrap", "exit 5"), submit("-m", "booster", "--wrap", "sleep 1")
+        done = msactl("job", "wait", str(good), str(five), check=False)
+        self.refused(done, 5, f"job {five} ended as FAILED: NonZeroExitCode")
+        self.assertEqual(msactl("job", "wait", "-q", str(five), check=False).stderr, "")
+        self.assertEqual(msactl("job", "wait", str(good)).returncode, 0)
+        array = submit("--array=1-3", "--wrap", "exit $SLURM_ARRAY_TASK_ID")
+        self.assertEqual(msactl("job", "wait", "-q", str(array), check=False).returncode, 3)
+        self.assertEqual(msactl("job", "wait", "-q", f"{array}_2", check=False).returncode, 2)
+        het = submit(self.script("#SBATCH -p cluster -N1\n#SBATCH hetjob\n#SBATCH -p booster -N1\nexit 6\n"))
+        self.assertEqual(msactl("job", "wait", "-q", str(het + 1), check=False).returncode, 6)
+        held = submit("-H", "--wrap", "true")
+        self.refused(msactl("job", "wait", "--timeout", "300ms", str(held), check=False), 6, f"job {held} has not ended in time; it goes on")
+        msactl("job", "cancel", str(held))
+        self.refused(msactl("job", "wait", str(held), str(good), check=False), 1, f"job {held} ended as CANCELLED")
+        self.refused(msactl("job", "wait", "999999", check=False), 3, "no such job", "Slurm keeps no accounting here")
+        self.refused(msactl("job", "wait", "999999", str(five), check=False), 5, "no such job")
+
+    def test_logs_are_the_file_that_slurm_names_or_say_where_it_is(self):
+        script = self.script("echo begin; echo bad >&2; until [ -e go ]; do sleep 0.1; done; echo end; exit 2\n")
+        job = submit("-m", "cluster", "-w", "cn1", "-o", "o %j-%N", "-e", "errors", script)
+        follows = HOSTS.begin("ctl", "env", "-C", SHARED, "msactl", "job", "logs", "-F", str(job), user=USER)
+        self.output("bad", name="errors")
+        self.assertEqual(msactl("job", "logs", str(job)).stdout, "begin\n")
+        self.assertEqual(msactl("job", "logs", "-e", str(job)).stdout, "bad\n")
+        pathlib.Path(SHARED, "go").touch()
+        self.assertEqual(follows.communicate(timeout=60), ("begin\nend\n", ""))
+        self.assertEqual(follows.returncode, 0)
+        pathlib.Path(SHARED, "errors").chmod(0o600)
+        done = msactl("job", "logs", "-e", str(job), user=OTHER, check=False)
+        self.refused(done, 4, f"user '{OTHER}' may not read '{SHARED}/errors' on this host (ctl)", f"'{USER}'")
+        local = submit("-m", "cluster", "-w", "cn1", "-o", "/tmp/alone", "--wrap", "echo here; sleep 60")
+        eventually(self, "it has written", lambda: msactl("job", "logs", str(local), host="cn1", check=False).stdout == "here\n")
+        done = msactl("job", "logs", str(local), check=False)
+        self.refused(done, 3, "'/tmp/alone' is not on this host (ctl); the job runs on cn1", f"srun --jobid={local} --overlap")
+        self.assertEqual(HOSTS.shell("ctl", f"cd {SHARED}; {done.stderr.split(chr(39))[-2]}", user=USER).stdout, "here\n")
+        held, array = submit("-H", "--wrap", "true"), submit("--array=1-2", "--wrap", "echo $SLURM_ARRAY_TASK_ID")
+        self.refused(msactl("job", "logs", str(held), check=False), 7, "has not started yet; --follow waits")
+        self.ends(array)
+        self.assertEqual(msactl("job", "logs", "-F", f"{array}_2").stdout, "2\n")
+        self.refused(msactl("job", "logs", str(array), check=False), 2, "is an array", f"as {array}_")
+        self.refused(msactl("job", "logs", "999999", check=False), 3, "no such job")
+
+    def test_logs_of_srun_are_its_own(self):
+        HOSTS.begin("ctl", "env", "-C", SHARED, "msactl", "run", "-J", "mine", "sleep", "60", user=USER)
+        job = eventually(self, "it runs", lambda: next((i for i, it in jobs().items() if it["state"] == "RUNNING"), None))
+        self.refused(msactl("job", "logs", str(job), check=False), 3, f"msactl job attach {job}")
+
+    def test_attach_is_sattach_that_takes_no_input(self):
+        task = "'echo tick; read -t 4 line; echo read $?; exit 3'"
+        job = submit("-m", "cluster", "-o", "out", self.script(f"srun -n1 bash -c {task} < <(sleep 60)\n"))
+        self.output("tick")
+        done = HOSTS.shell("ctl", f"echo typed | msactl job attach -l {job}", user=USER, check=False)
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (3, "0: read 142"), done.stderr)
+        self.ends(job)
+        self.refused(msactl("job", "attach", str(job), check=False), 7, "has ended already")
+
+    def test_attach_names_the_steps_where_there_is_not_one(self):
+        step = "srun -n1 --exact -J {0} bash -c 'while :; do echo {0}; sleep 0.1; done' &\n"
+        job = submit("-m", "cluster", "-n2", "-o", "out", self.script(step.format("one") + step.format("two") + "wait\n"))
+        self.output("one")
+        self.output("two")
+        done = msactl("job", "attach", str(job), check=False)
+        self.refused(done, 2, "has 2 running steps", f"{job}.0 (", f"{job}.1 (", "one", "two")
+        first = "one" if f"{job}.0 (one" in done.stderr else "two"
+        done = HOSTS.shell("ctl", f"timeout 3 msactl job attach {job}.0", user=USER, check=False)
+        self.assertEqual(set(done.stdout.split()), {first})
+        self.refused(msactl("job", "attach", f"{job}.7", check=False), 3, "has no step 7 that runs now")
+        self.refused(msactl("job", "attach", f"{job}.batch", check=False), 2, f"msactl job logs {job} --follow")
+        self.refused(msactl("job", "attach", str(job), user=OTHER, check=False), 4, f"is of user '{USER}'")
+        msactl("job", "cancel", str(job))
+        plain, held = submit("-m", "cluster", "--wrap", "sleep 60"), submit("-H", "--wrap", "true")
+        eventually(self, "it runs", lambda: running(plain))
+        self.refused(msactl("job", "attach", str(plain), check=False), 7, "no step that runs now", f"msactl job logs {plain} --follow")
+        self.refused(msactl("job", "attach", str(held), check=False), 7, "has not started")
+        self.refused(msactl("job", "attach", "999999", check=False), 3, "no such job")
+
+    def test_history_says_that_slurm_keeps_none(self):
+        self.refused(msactl("job", "history", check=False), 3, "Slurm keeps no history here", "msactl job list --all")
+
+    def test_modules_and_nodes_are_shown_with_all_of_slurms_and_msas(self):
+        job = submit("-m", "booster", "-w", "bn1", "-n", "3", "--wrap", "sleep 60")
+        eventually(self, "it runs", lambda: running(job))
+        module = shown("module", "show", "booster")
+        self.assertEqual((module["kind"], module["cores"], module["cores_free"]), ("booster", 16, 13))
+        self.assertEqual((module["slurm"]["shown"]["Nodes"], module["slurm"]["shown"]["State"]), ("bn[0-1]", "UP"))
+        self.assertEqual([node["name"] for node in module["node_list"]], ["bn0", "bn1"])
+        self.assertIn("Slurm says", msactl("module", "show", "booster").stdout)
+        self.assertEqual(shown("module", "show", "nam")["slurm"]["partition_state"], None)
+        node = shown("node", "show", "bn1")
+        self.assertEqual((node["jobs"], node["cores_used"], node["slurm"]["msa"]), ([job], 3, "UP"))
+        self.assertEqual((node["slurm"]["shown"]["CPUAlloc"], node["slurm"]["shown"]["NodeHostName"]), ("3", "bn1"))
+        self.assertRegex(node["slurm"]["shown"]["BootTime"], r"^\d{4}-\d\d-\d\dT")
+        self.assertIn("CPUAlloc = 3", msactl("node", "show", "bn1").stdout)
+        self.assertIn("no such node", msactl("node", "show", "nam0").stdout)
+        self.refused(msactl("module", "show", "boster", check=False), 3, "did you mean 'booster'?")
+        self.refused(msactl("node", "show", "bn7", check=False), 3, "no node 'bn7'")
+        picture = msactl("module", "topology").stdout
+        self.assertIn(f"system '{HOSTS.name}'", picture)
+        self.assertRegex(picture, rf"bn1 \[\S+\] 3/8 job {job}")
+
+    def test_drain_and_resume_are_scontrols(self):
+        done = msactl("node", "drain", "--reason", "new disk", "bn0", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("Invalid user id", done.stderr)
+        self.addCleanup(HOSTS.on, "ctl", "scontrol", "update", "node=bn[0-1]", "state=resume", check=False)
+        msactl("node", "drain", "--reason", "new disk", "bn[0-1]", user=None)
+        nodes = {item["name"]: item for item in shown("node", "list", "-m", "booster")["items"]}
+        self.assertEqual([(it["drained"], it["reason"]) for it in nodes.values()], [(True, "new disk")] * 2)
+        self.refused(msactl("node", "drain", "-r", "x", "bn0,nam0", user=None, check=False), 3, "'nam0' is no node of Slurm's")
+        msactl("node", "resume", "bn[0-1]", user=None)
+        self.assertEqual([it["drained"] for it in shown("node", "list", "-m", "booster")["items"]], [False, False])
+
+    def test_an_allocation_is_sallocs(self):
+        inner = "msactl run -m cluster hostname; msactl run -m booster hostname; exit 4"
+        done = msactl("job", "alloc", "-m", "cluster", "-t", "2", ":", "-m", "booster", "bash", "-c", inner, check=False)
+        self.assertEqual((done.returncode, done.stdout.split()), (4, ["cn0", "bn0"]), done.stderr)
+        self.refused(msactl("job", "alloc", "--propagate", "-m", "cluster", "true", check=False), 2, "salloc has none")
+
+    def test_the_backend_may_stand_before_the_noun_and_completion_asks_it(self):
+        job = submit("-H", "-J", "waits", "--wrap", "true")
+        self.refused(msactl("--backend", "msa", "job", "wait", str(job), check=False), 3, str(job))
+        self.refused(msactl("job", "--backend=msa", "logs", str(job), check=False), 3, str(job))
+        self.refused(msactl("--backend", "slurm", "job", "wait", "--timeout", "100ms", str(job), check=False), 6)
+        words = ("completion", "words", "--")
+        self.assertIn(f"{job}\twaits, PENDING", msactl(*words, "job", "cancel", "").stdout.splitlines())
+        self.assertEqual(msactl(*words, "--backend", "msa", "job", "cancel", "").stdout, "")
+        self.assertEqual(msactl(*words, "module", "show", "boo").stdout.split("\t")[0], "booster")
+        self.assertEqual([line.split("\t")[0] for line in msactl(*words, "--backend", "sl").stdout.splitlines()], ["slurm"])
+
+    def test_without_slurmctld_its_text_is_passed_on_and_a_wait_goes_on(self):
+        job = submit("-m", "cluster", "--wrap", f"until [ -e {SHARED}/go ]; do sleep 0.1; done; exit 5")
+        eventually(self, "it runs", lambda: running(job))
+        waits = HOSTS.begin("ctl", "env", "-C", SHARED, "msactl", "job", "wait", str(job), user=USER)
+        asks = "sdiag | sed -n 's/.*REQUEST_JOB_INFO_SINGLE.*count:\\([0-9]*\\).*/\\1/p'"
+        before = int(HOSTS.shell("ctl", asks).stdout or 0)
+        eventually(self, "it has asked twice", lambda: int(HOSTS.shell("ctl", asks).stdout or 0) >= before + 2)
+        words = [("job", "signal", "USR1", str(job)), ("job", "wait", str(job)), ("job", "logs", str(job)),
+                 ("job", "attach", str(job)), ("module", "show", "booster"), ("node", "show", "bn0")]  # fmt: skip
+        HOSTS.shell("ctl", "pkill -KILL -x slurmctld; while pgrep -x slurmctld; do sleep 0.02; done")
+        try:
+            asked = [HOSTS.begin("ctl", "msactl", *one, user=USER) for one in words]
+            ends = [one.communicate(timeout=100) + (one.returncode,) for one in asked]
+        finally:
+            HOSTS.on("ctl", "slurmctld")
+            eventually(self, "slurmctld answers", lambda: "is UP" in HOSTS.on("ctl", "scontrol", "ping", check=False).stdout)
+        for one, (out, err, code) in zip(words, ends, strict=True):
+            self.assertEqual((out, code), ("", 1), f"{one}: {err}")
+            self.assertIn("Unable to contact slurm controller", err, one)
+        pathlib.Path(SHARED, "go").touch()
+        _, err = waits.communicate(timeout=100)
+        self.assertEqual(waits.returncode, 5, err)
+        self.assertIn("Slurm does not answer", err)
+
+
+class Accounting(unittest.TestCase):
+    """On a system of its own, with slurmdbd."""
+
+    def setUp(self):
+        self.hosts = Hosts(f"ba-{os.getpid()}")
+        self.addCleanup(self.hosts.vcluster, "down")
+        # slurmctld forgets what has ended at once.
+        self.hosts.vcluster("up", "--accounting", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--share", SHARED,
+                            "--slurm-conf", "MinJobAge=2")  # fmt: skip
+        for line in ("add account physics", f"add user {USER} account=physics"):
+            self.hosts.on("ctl", "sacctmgr", "-i", *line.split())
+
+    def msactl(self, *words, check=True):
+        return self.hosts.on("ctl", "env", "-C", SHARED, "msactl", *words, user=USER, check=check)
+
+    def test_history_is_sacct_and_tells_the_code_of_a_job_that_slurmctld_has_forgotten(self):
+        five = self.msactl("submit", "--parsable", "-J", "a|b\nc", "--wrap", "exit 5").stdout.strip()
+        array = self.msactl("submit", "--parsable", "--array=1-2", "--wrap", "true").stdout.strip()
+        self.assertEqual(self.msactl("job", "wait", array).returncode, 0)
+        ended = lambda: self.msactl("job", "history", "-f", "name").stdout.split()  # noqa: E731
+        eventually(self, "slurmdbd knows of them", lambda: len(ended()) == 3)
+        items = {it["slurm"]["id"]: it for it in json.loads(self.msactl("job", "history", "-f", "json").stdout)["items"]}
+        self.assertEqual(sorted(items), sorted([five, f"{array}_1", f"{array}_2"]))
+        self.assertEqual((items[five]["name"], items[five]["state"], items[five]["exit_code"]), ("a|b\nc", "FAILED", 5))
+        self.assertEqual((items[five]["slurm"]["account"], items[five]["mode"]), ("physics", "batch"))
+        names = self.msactl("job", "history", "-s", "FAILED", "-S", "now-1hour", "-f", "name").stdout
+        self.assertEqual(names.split(), [five])
+        self.assertEqual(self.msactl("job", "history", "-u", "root").stdout, "no jobs have ended in the last 30 days; --since goes further back\n")
+        forgets = lambda: "Invalid job id" in self.hosts.on("ctl", "squeue", "-j", five, check=False).stderr  # noqa: E731
+        eventually(self, "slurmctld has forgotten it", forgets, limit=120)
+        done = self.msactl("job", "wait", five, check=False)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn(f"job {five} ended as FAILED", done.stderr)
+        done = self.msactl("job", "wait", "999999", check=False)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("Slurm's accounting knows no such job, either", done.stderr)
+
+
 if __name__ == "__main__":
     main()
