@@ -152,7 +152,7 @@ Status NoStepToSignal(const std::string& word, const JobInfo& job, int signal) {
   return Error(Code::kFailedPrecondition,
                "job {} has no step that runs now, and Slurm sends signals to steps alone; 'scancel --full "
                "--signal={} {}' sends it to the batch script and to all that it has started",
-               word, name, word);
+               word, name, job.slurm->components.size() > 1 ? fmt::format("{}", job.id) : word);
 }
 
 }  // namespace
@@ -202,15 +202,21 @@ Result<int> SlurmJobSignal(const Invocation& call, const BackendChoice& choice, 
     parts.insert(parts.end(), mine.begin(), mine.end());
   }
   if (parts.empty()) return NothingToSignal(word, found);
-  // scancel succeeds where there is nobody to get it. A job without steps is ended by SIGKILL all the same.
-  if (signal != SIGKILL) {
-    MSA_ASSIGN_OR_RETURN(const auto steps, AskForSteps(choice, parts));
-    if (steps.exit_code != 0) return PassOn(steps);
-    const std::string label = found.size() == 1 ? ShownJobId(found[0]) : "";
-    if (StepsOfSrun(steps.value, label).empty()) return NoStepToSignal(word, found[0], signal);
-  }
   SlurmCall scancel;
-  scancel.words = {"scancel", fmt::format("--signal={}", signal), word};
+  scancel.words = {"scancel", fmt::format("--signal={}", signal)};
+  // scancel takes "7+1" for all of job 7.
+  const bool part = found.size() == 1 && parts.size() < found[0].slurm->components.size();
+  // It succeeds where there is nobody to get it. A job without steps is ended by SIGKILL all the same.
+  std::vector<SlurmStep> steps;
+  if (part || signal != SIGKILL) {
+    MSA_ASSIGN_OR_RETURN(const auto says_steps, AskForSteps(choice, parts));
+    if (says_steps.exit_code != 0) return PassOn(says_steps);
+    steps = StepsOfSrun(says_steps.value, found.size() == 1 ? ShownJobId(found[0]) : "");
+    if (steps.empty()) return NoStepToSignal(word, found[0], signal);
+  }
+  if (!part) scancel.words.push_back(word);
+  for (const SlurmStep& step : steps)
+    if (part) scancel.words.push_back(step.id);
   MSA_ASSIGN_OR_RETURN(const SlurmAnswer answer, RunSlurm(choice, scancel));
   return answer.exit_code;
 }

@@ -251,7 +251,7 @@ class Verbs(Case):
         self.assertNotIn("got cluster", self.output("got booster"))
         msactl("job", "signal", "USR1", str(job))
         self.output("got booster", 2)
-        self.output("got cluster")
+        self.assertEqual(self.output("got cluster").count("got cluster"), 1)
         self.refused(msactl("job", "signal", "USR1", f"{job}+2", check=False), 3, "no such job")
 
     def test_signal_is_refused_where_nobody_would_get_it(self):
