@@ -130,11 +130,10 @@ class Waiter {
           "job {}: slurmctld knows no such job, or has forgotten it (MinJobAge after its end), and {}; "
           "see 'msactl job list --all'",
           one.word, why);
-    return Error(
-        Code::kDataLoss,
-        "job {} has ended, and its exit code cannot be known: slurmctld has forgotten it (MinJobAge after "
-        "its end), and {}",
-        one.word, why);
+    return Error(Code::kDataLoss,
+                 "job {} is gone, and its exit code cannot be known: slurmctld knows it no longer (MinJobAge "
+                 "after its end), and {}",
+                 one.word, why);
   }
 
   void Tell(Awaited& one) {

@@ -308,7 +308,8 @@ class Verbs(Case):
         self.refused(msactl("job", "logs", "999999", check=False), 3, "no such job")
 
     def test_logs_of_srun_are_its_own(self):
-        HOSTS.begin("ctl", "env", "-C", SHARED, "msactl", "run", "-J", "mine", "sleep", "60", user=USER)
+        runs = HOSTS.begin("ctl", "env", "-C", SHARED, "msactl", "run", "-J", "mine", "sleep", "60", user=USER)
+        self.addCleanup(runs.communicate)
         job = eventually(self, "it runs", lambda: next((i for i, it in jobs().items() if it["state"] == "RUNNING"), None))
         self.refused(msactl("job", "logs", str(job), check=False), 3, f"msactl job attach {job}")
 
@@ -403,7 +404,8 @@ class Verbs(Case):
         eventually(self, "it has asked twice", lambda: int(HOSTS.shell("ctl", asks).stdout or 0) >= before + 2)
         words = [("job", "signal", "USR1", str(job)), ("job", "wait", str(job)), ("job", "logs", str(job)),
                  ("job", "attach", str(job)), ("module", "show", "booster"), ("node", "show", "bn0")]  # fmt: skip
-        HOSTS.shell("ctl", "pkill -KILL -x slurmctld; while pgrep -x slurmctld; do sleep 0.02; done")
+        # In order: one that is killed has not saved a job of these seconds.
+        HOSTS.shell("ctl", "pkill -TERM -x slurmctld; while pgrep -x slurmctld; do sleep 0.02; done")
         try:
             asked = [HOSTS.begin("ctl", "msactl", *one, user=USER) for one in words]
             ends = [one.communicate(timeout=100) + (one.returncode,) for one in asked]
