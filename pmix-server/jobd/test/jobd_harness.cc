@@ -435,7 +435,7 @@ std::string JobdHarness::Notices() const {
 std::string JobdHarness::Logs() const {
   std::string out;
   for (const std::string& name : order_) {
-    std::ifstream log(directory_ + "/" + name + ".log");
+    std::ifstream log(directory_ / (name + ".log"));
     std::stringstream text;
     text << log.rdbuf();
     out += name + ":\n" + text.str();
