@@ -254,7 +254,7 @@ class Companions(CompanionCase):
         left = int(on("ctl", "squeue", "-h", "-j", str(parent), "-o", "%L").stdout.split(":")[0]) + 1
         self.assertLessEqual(granted["time_limit_s"], 60 * (left + 1))
         self.released(helper, granted["job"])
-        self.assertEqual(self.names(), ["wrap"])
+        self.eventually("only the parent is left", lambda: self.names() == ["wrap"])
 
     def test_cores_beside_those_of_others_are_told_as_they_are(self):
         parent = self.parent()
@@ -349,7 +349,7 @@ class Companions(CompanionCase):
     def test_at_the_deadline_it_is_refused_and_nothing_stays(self):
         parent = self.parent()
         self.running(self.submit("-p", "booster", "-N", "2", "--exclusive"))
-        refused = self.refused(self.ask(parent, 2, wait_s=1.5), DEADLINE, "within 1500 ms", "Resources", "msa_wait")
+        refused = self.refused(self.ask(parent, 2, wait_s=6), DEADLINE, "within 6000 ms", "Resources", "msa_wait")
         self.assertEqual(refused["reason"], "Resources")
         self.assertEqual(self.names(), ["wrap", "wrap"])
 
@@ -548,16 +548,16 @@ class Outages(CompanionCase):
             self.start_slurmctld()
         self.assertEqual(list(self.cores(late.expect("CompanionGranted", limit=60))), ["dn0"])
         on("ctl", "scancel", str(other))
-        self.assertEqual(list(self.cores(helper.expect("CompanionGranted", limit=60))), ["bn0"])
+        self.assertIn(list(self.cores(helper.expect("CompanionGranted", limit=60))), (["bn0"], ["bn1"]), "whichever is cleaned first")
 
     def test_at_the_deadline_without_slurmctld_it_is_refused_and_cancelled_later(self):
         parent = self.parent()
         self.running(self.submit("-p", "booster", "-N", "2", "--exclusive"))
-        helper = self.ask(parent, 2, wait_s=8)
+        helper = self.ask(parent, 2, wait_s=40)
         helper.expect("CompanionPending", reason="Resources")
         self.kill_slurmctld(f"msa:{parent}.{self.request}")
         try:
-            refused = helper.expect("CompanionRefused", limit=20)
+            refused = helper.expect("CompanionRefused", limit=90)
             self.assertIn("slurmctld", refused["message"])
         finally:
             self.start_slurmctld()
@@ -598,7 +598,7 @@ class Accounting(CompanionCase):
 
     def test_a_limit_on_running_jobs_is_named_at_the_deadline(self):
         parent = self.parent("--qos", "one")
-        refused = self.refused(self.ask(parent, 1, wait_s=2), DEADLINE, "a limit of the QOS is reached")
+        refused = self.refused(self.ask(parent, 1, wait_s=8), DEADLINE, "a limit of the QOS is reached")
         self.assertEqual(refused["reason"], "QOSMaxJobsPerUserLimit")
         self.assertEqual(self.names(), ["wrap"])
 

@@ -32,6 +32,10 @@ def taken(option):
     return given
 
 
+class Unanswered(AssertionError):
+    """msactl could not list: nothing is known, not even that there is nothing."""
+
+
 class Hosts:
     def __init__(self, name, scheduler="slurm"):
         self.name = f"{name}-{os.getpid()}"
@@ -79,6 +83,8 @@ class Hosts:
         """What a listing of msactl shows of msa's own jobs and nodes, row by row."""
         backend = ["env", "MSA_BACKEND=msa"] if self.scheduler == "slurm" else []
         listing = self.on(host, *backend, "msactl", *command, "-f", "csv", check=False)
+        if listing.returncode != 0:
+            raise Unanswered(f"msactl {' '.join(command)}: status {listing.returncode}: {listing.stderr}")
         return list(csv.DictReader(io.StringIO(listing.stdout)))
 
     def jobs(self):
@@ -133,11 +139,15 @@ class HostsCase(unittest.TestCase):
         limit = self.limit if limit is None else limit
         end = time.monotonic() + limit
         while True:
-            value = condition()
-            if value:
-                return value
+            unanswered = ""
+            try:
+                value = condition()
+                if value:
+                    return value
+            except Unanswered as error:
+                unanswered = f"\n{error}"
             if time.monotonic() > end:
-                self.fail(f"not within {limit} s: {claim}\n{self.hosts.said()}")
+                self.fail(f"not within {limit} s: {claim}{unanswered}\n{self.hosts.said()}")
             time.sleep(0.05)
 
     def refused(self, done, *parts):

@@ -65,7 +65,7 @@ class Launches(Case):
         # By msactl (2), or by srun (1) where slurm.conf has a job_submit that knows other names than partitions'.
         known = "= (null)" not in HOSTS.shell("ctl", "scontrol show config | grep JobSubmitPlugins").stdout
         self.refused(msactl("run", "-m", "boster", "true", check=False), 1 if known else 2, "boster")
-        self.assertEqual(jobs(), {})
+        self.eventually("no job is left", lambda: jobs() == {})
         self.refused(msactl("run", "--reservation=none", "true", check=False), 1, "Requested reservation is invalid")
         self.refused(msactl("run", "--backend", "msa", "--reservation=none", "true", check=False), 2, "unknown option")
 

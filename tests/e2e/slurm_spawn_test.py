@@ -266,7 +266,7 @@ class Faults(Case):
     def test_a_companion_that_never_starts_is_cancelled_at_the_deadline(self):
         blocker = self.batch("sleep 600", "-p", "dam", "--exclusive", "-o", "/dev/null")
         self.eventually("dam is taken", lambda: queue()[blocker][1] == "RUNNING")
-        text = self.ran(f"srun -n1 {PLAN} --maxprocs 2 --info arch=dam --info msa_wait=2", "-p", "cluster", "-n1")
+        text = self.ran(f"srun -n1 {PLAN} --maxprocs 2 --info arch=dam --info msa_wait=10", "-p", "cluster", "-n1")
         self.assertRegex(text, r"msa: MPI_Comm_spawn: .* waited for Resources: .*msa_wait")
         self.assertEqual(companions(), {})
 
