@@ -120,7 +120,29 @@ class Examples(HostsCase):
     def test_scratch_hooks(self):
         lines = self.lines("scratch_hooks.sh")
         self.assertEqual(len([line for line in lines if line.startswith("data.")]), 3)
-        self.assertEqual(len([line for line in lines if line.endswith(" is clean")]), 3, lines)
+        self.assertEqual(len([line for line in lines if line.endswith(" is clean, 1 files were there")]), 3, lines)
+
+    def test_scratch_hooks_clean_up_after_an_early_end(self):
+        there = pathlib.Path(SCRATCH.name) / "scratch_hooks_early"
+        shutil.copytree(EXAMPLES, there)
+        there.chmod(0o777)
+        job = on("ctl", "bash", "-c", f"cd {there} && sbatch --parsable scratch_hooks.sh 250", user=USER).stdout.strip()
+        output = there / f"scratch-{job}.out"
+
+        def lines(part):
+            return [line for line in output.read_text().splitlines() if part in line] if output.exists() else []
+
+        def eventually(count, part):
+            end = time.monotonic() + 60
+            while len(lines(part)) != count:
+                self.assertLess(time.monotonic(), end, lines(""))
+                time.sleep(0.05)
+
+        eventually(3, "data.")
+        on("ctl", "scancel", "--batch", "--signal=TERM", job, user=USER)
+        eventually(3, " is clean, 1 files were there")
+        for node in ("cn0", "cn1", "bn0", "bn1"):
+            self.assertNotIn("scratch.", on(node, "ls", "/tmp").stdout)
 
     def test_array(self):
         self.assertEqual([line.split(" on ")[0] for line in self.lines("array.sh")], [f"index {i}" for i in range(4)])
