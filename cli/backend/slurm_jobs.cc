@@ -216,20 +216,50 @@ Behind AttachCompanions(std::map<std::uint64_t, JobInfo>& jobs) {
   return out;
 }
 
-// Whether "2-4,7-19:4%2" names task 11.
-bool HasTask(std::string_view tasks, std::uint64_t task) {
+struct TaskRange {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::uint64_t step = 1;
+};
+
+// "2-4,7-19:4%2"
+std::vector<TaskRange> RangesOf(std::string_view tasks) {
+  std::vector<TaskRange> out;
   tasks = tasks.substr(0, tasks.find('%'));
   while (!tasks.empty()) {
     const std::string_view item = tasks.substr(0, tasks.find(','));
     tasks.remove_prefix(std::min(tasks.size(), item.size() + 1));
     const std::size_t dash = item.find('-');
     const std::size_t colon = item.find(':');
-    const std::uint64_t first = SlurmNumber(item.substr(0, dash));
-    const std::uint64_t last = dash == std::string_view::npos ? first : SlurmNumber(item.substr(dash + 1));
-    const std::uint64_t step = colon == std::string_view::npos ? 1 : SlurmNumber(item.substr(colon + 1));
-    if (first <= task && task <= last && (task - first) % std::max<std::uint64_t>(step, 1) == 0) return true;
+    TaskRange& range = out.emplace_back();
+    range.first = range.last = SlurmNumber(item.substr(0, dash));
+    if (dash != std::string_view::npos) range.last = SlurmNumber(item.substr(dash + 1));
+    if (colon != std::string_view::npos)
+      range.step = std::clamp<std::uint64_t>(SlurmNumber(item.substr(colon + 1)), 1, UINT32_MAX);
   }
-  return false;
+  return out;
+}
+
+bool HasTask(std::string_view tasks, std::uint64_t task) {
+  const std::vector<TaskRange> ranges = RangesOf(tasks);
+  return std::any_of(ranges.begin(), ranges.end(), [&](const TaskRange& range) {
+    return range.first <= task && task <= range.last && (task - range.first) % range.step == 0;
+  });
+}
+
+// Without steps, which scancel does not know.
+std::string PlainTasks(std::string_view tasks) {
+  constexpr std::uint64_t kMostTasks = 4'000'001;  // of Slurm's arrays
+  std::string out;
+  for (const TaskRange& range : RangesOf(tasks)) {
+    const std::uint64_t last = std::min(range.last, kMostTasks);
+    if (range.step == 1 && range.first < range.last) {
+      out += fmt::format(",{}-{}", range.first, range.last);
+      continue;
+    }
+    for (std::uint64_t task = range.first; task <= last; task += range.step) out += fmt::format(",{}", task);
+  }
+  return out.empty() ? out : out.substr(1);
 }
 
 // Of an array: "4_1", "4_[1-3]" that holds it, or that very list.
@@ -343,8 +373,7 @@ std::string ScancelName(const JobInfo& job) {
   const SlurmJobFacts& facts = *job.slurm;
   const std::size_t list = facts.label.find("_[");
   if (list == std::string::npos) return facts.label;
-  return fmt::format("{}_[{}]", facts.label.substr(0, list),
-                     facts.array_tasks.substr(0, facts.array_tasks.find('%')));
+  return fmt::format("{}_[{}]", facts.label.substr(0, list), PlainTasks(facts.array_tasks));
 }
 
 void LimitEnded(std::vector<JobInfo>& jobs, std::size_t most) {

@@ -87,7 +87,8 @@ std::vector<JobInfo> JobsNamed(const std::vector<JobInfo>& jobs, const SlurmJobN
 // number of its own names.
 std::vector<std::uint64_t> PartsNamed(const JobInfo& job, const SlurmJobName& name);
 
-// What scancel calls it: the label, but of an array's tasks that wait all, without how many may run at once.
+// What scancel calls it: the label, but of an array's tasks that wait all, without steps and without how many
+// may run at once, neither of which it knows.
 std::string ScancelName(const JobInfo& job);
 
 // Leaves of those that have ended the `most` newest, by end and id.
