@@ -42,8 +42,7 @@ struct JobdOptions {
   Millis peer_limit{10'000};  // to reach the other members
   // For msa-companion to cancel its job when this job daemon leaves: the node daemon waits 3 s in all.
   Millis companion_wait{2'000};
-  Millis exit_sync{
-      100};  // until the exit record is synced, unless the controller has acknowledged it by then
+  Millis exit_sync{100};  // until the exit record is synced, if it is not acknowledged before
   Millis tls_delay{50};  // of an idle job daemon's preparation of TLS, which a job on one node never needs
 };
 

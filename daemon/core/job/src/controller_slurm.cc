@@ -268,7 +268,8 @@ void Controller::Impl::SettleSlurmStep(const SlurmKey& key, SlurmStep& step) {
   auto judged = JudgeSlurmStep(step);
   if (!judged) return;
   const GrantRecord* grant = FindCompanion(key.first);
-  if (judged->ok() && AwaitsLeavers(step, ParentOf(key.first))) return;
+  const bool given_back = grant != nullptr && grant->released;
+  if (judged->ok() && !given_back && AwaitsLeavers(step, ParentOf(key.first))) return;
   if (judged->ok() && grant == nullptr && AwaitsSlurmRoom(key, step)) return;
   const Result<Job*> job = !judged->ok()      ? Result<Job*>(*judged)
                            : grant != nullptr ? TakeCompanionStep(*grant, step)

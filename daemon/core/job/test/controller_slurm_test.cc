@@ -514,7 +514,8 @@ TEST_F(SlurmSteps, AllotmentsAreCheckedBeforeAnyTaskStarts) {
   h.On(event::SlurmStepBegin{"cn0", begin, "5ec7e7"});
   EXPECT_THAT(Verdicts(false), ElementsAre("cn0")) << "this system has no network attached memory";
   EXPECT_THAT(Refusal(), AllOf(HasSubstr("--nam=0:1G,1:2G"), HasSubstr("0 of network attached memory")));
-  begin = Begin(9, 0, one, one[0]);
+  const std::vector<Part> other = {{"cn0", 9, 1, {1}}};
+  begin = Begin(9, 0, other, other[0]);
   begin.options.nam_region = "field:rx";
   h.On(event::SlurmStepBegin{"cn0", begin, "5ec7e7"});
   EXPECT_THAT(Refusal(), HasSubstr("rx"));
