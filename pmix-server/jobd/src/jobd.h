@@ -43,7 +43,7 @@ struct JobdOptions {
   // For msa-companion to cancel its job when this job daemon leaves: the node daemon waits 3 s in all.
   Millis companion_wait{2'000};
   Millis exit_sync{100};  // until the exit record is synced, if it is not acknowledged before
-  Millis tls_delay{50};  // of an idle job daemon's preparation of TLS, which a job on one node never needs
+  Millis tls_delay{50};   // of an idle job daemon's preparation of TLS, which a job on one node never needs
 };
 
 // One job in its life. One thread, the loop's.

@@ -241,10 +241,10 @@ void Companion::OnParent(Reply reply, Moment now) {
         Code::kFailedPrecondition,
         fmt::format("job {} is at the end of its time limit: it can have no further nodes", ask_.parent));
   if (ask_.partition.empty()) ask_.partition = parent_->partition;
+  // Asked again, since that has started.
+  if (job_.value != 0) return OnRunning(last_, now);
   // The controller may not know it yet, and the agent cancels what is of a run before.
   ask_.restarts = parent_->restarts;
-  // Asked again, since that has started.
-  if (job_.value != 0) OnRunning(last_, now);
 }
 
 void Companion::OnPartition(Reply reply, Moment now) {
