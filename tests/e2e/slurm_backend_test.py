@@ -398,7 +398,7 @@ class Verbs(Case):
     def test_without_slurmctld_its_text_is_passed_on_and_a_wait_goes_on(self):
         job = submit("-m", "cluster", "--wrap", f"until [ -e {SHARED}/go ]; do sleep 0.1; done; exit 5")
         eventually(self, "it runs", lambda: running(job))
-        waits = HOSTS.begin("ctl", "env", "-C", SHARED, "msactl", "job", "wait", str(job), user=USER)
+        waits = HOSTS.begin("ctl", "bash", "-c", f"cd {SHARED}; exec msactl job wait {job} 2>said", user=USER)
         asks = "sdiag | sed -n 's/.*REQUEST_JOB_INFO_SINGLE.*count:\\([0-9]*\\).*/\\1/p'"
         before = int(HOSTS.shell("ctl", asks).stdout or 0)
         eventually(self, "it has asked twice", lambda: int(HOSTS.shell("ctl", asks).stdout or 0) >= before + 2)
@@ -409,6 +409,7 @@ class Verbs(Case):
         try:
             asked = [HOSTS.begin("ctl", "msactl", *one, user=USER) for one in words]
             ends = [one.communicate(timeout=100) + (one.returncode,) for one in asked]
+            self.output("Slurm does not answer", name="said")
         finally:
             HOSTS.on("ctl", "slurmctld")
             eventually(self, "slurmctld answers", lambda: "is UP" in HOSTS.on("ctl", "scontrol", "ping", check=False).stdout)
@@ -416,9 +417,8 @@ class Verbs(Case):
             self.assertEqual((out, code), ("", 1), f"{one}: {err}")
             self.assertIn("Unable to contact slurm controller", err, one)
         pathlib.Path(SHARED, "go").touch()
-        _, err = waits.communicate(timeout=100)
-        self.assertEqual(waits.returncode, 5, err)
-        self.assertIn("Slurm does not answer", err)
+        waits.communicate(timeout=100)
+        self.assertEqual(waits.returncode, 5, self.output("Slurm does not answer", name="said"))
 
 
 class Accounting(unittest.TestCase):
