@@ -349,7 +349,7 @@ class Companions(CompanionCase):
     def test_at_the_deadline_it_is_refused_and_nothing_stays(self):
         parent = self.parent()
         self.running(self.submit("-p", "booster", "-N", "2", "--exclusive"))
-        refused = self.refused(self.ask(parent, 2, wait_s=6), DEADLINE, "within 6000 ms", "Resources", "msa_wait")
+        refused = self.refused(self.ask(parent, 2, wait_s=6), DEADLINE, "within 6 s", "Resources", "msa_wait")
         self.assertEqual(refused["reason"], "Resources")
         self.assertEqual(self.names(), ["wrap", "wrap"])
 

@@ -6,7 +6,7 @@ Usage: slurm_backend_test.py BUILD_DIRECTORY [unittest's options]. Needs root; e
 
 import json
 
-from hosts_support import ALL, USER, Hosts, JobsCase, main
+from hosts_support import ALL, BUILD, USER, Hosts, HostsCase, JobsCase, main
 
 OTHER = "daemon"  # a user, too
 HOSTS = Hosts("be")
@@ -222,12 +222,12 @@ class Verbs(Case):
     """Those that an earlier msactl asked msa's controller for, which knows no such job."""
 
     def output(self, part, times=1, name="out"):
-        path = pathlib.Path(SHARED, name)
-        eventually(self, f"{times} times {part!r} in {name}", lambda: path.exists() and path.read_text().count(part) >= times)
+        path = SHARED / name
+        self.eventually(f"{times} times {part!r} in {name}", lambda: path.exists() and path.read_text().count(part) >= times)
         return path.read_text()
 
     def ends(self, job):
-        eventually(self, f"job {job} has ended", lambda: jobs("-a")[job]["ended_at"])
+        self.eventually(f"job {job} has ended", lambda: jobs("-a")[job]["ended_at"])
 
     def test_signal_reaches_the_tasks_of_steps(self):
         task = "'trap \"echo caught; exit 3\" USR1; echo up; while :; do sleep 0.1; done'"
@@ -256,7 +256,7 @@ class Verbs(Case):
 
     def test_signal_is_refused_where_nobody_would_get_it(self):
         plain, held = submit("-m", "cluster", "--wrap", "sleep 60"), submit("-H", "--wrap", "true")
-        eventually(self, "it runs", lambda: running(plain))
+        self.eventually("it runs", lambda: running(plain))
         self.refused(msactl("job", "signal", "USR1", str(plain), check=False), 7, "no step that runs now", f"scancel --full --signal=USR1 {plain}")
         self.refused(msactl("job", "signal", "USR1", str(held), check=False), 7, "has not started")
         self.refused(msactl("job", "signal", "USR1", "999999", check=False), 3, "no such job")
@@ -289,14 +289,14 @@ class Verbs(Case):
         self.output("bad", name="errors")
         self.assertEqual(msactl("job", "logs", str(job)).stdout, "begin\n")
         self.assertEqual(msactl("job", "logs", "-e", str(job)).stdout, "bad\n")
-        pathlib.Path(SHARED, "go").touch()
+        (SHARED / "go").touch()
         self.assertEqual(follows.communicate(timeout=60), ("begin\nend\n", ""))
         self.assertEqual(follows.returncode, 0)
-        pathlib.Path(SHARED, "errors").chmod(0o600)
+        (SHARED / "errors").chmod(0o600)
         done = msactl("job", "logs", "-e", str(job), user=OTHER, check=False)
         self.refused(done, 4, f"user '{OTHER}' may not read '{SHARED}/errors' on this host (ctl)", f"'{USER}'")
         local = submit("-m", "cluster", "-w", "cn1", "-o", "/tmp/alone", "--wrap", "echo here; sleep 60")
-        eventually(self, "it has written", lambda: msactl("job", "logs", str(local), host="cn1", check=False).stdout == "here\n")
+        self.eventually("it has written", lambda: msactl("job", "logs", str(local), host="cn1", check=False).stdout == "here\n")
         done = msactl("job", "logs", str(local), check=False)
         self.refused(done, 3, "'/tmp/alone' is not on this host (ctl); the job runs on cn1", f"srun --jobid={local} --overlap")
         self.assertEqual(HOSTS.shell("ctl", f"cd {SHARED}; {done.stderr.split(chr(39))[-2]}", user=USER).stdout, "here\n")
@@ -310,7 +310,7 @@ class Verbs(Case):
     def test_logs_of_srun_are_its_own(self):
         runs = HOSTS.begin("ctl", "env", "-C", SHARED, "msactl", "run", "-J", "mine", "sleep", "60", user=USER)
         self.addCleanup(runs.communicate)
-        job = eventually(self, "it runs", lambda: next((i for i, it in jobs().items() if it["state"] == "RUNNING"), None))
+        job = self.eventually("it runs", lambda: next((i for i, it in jobs().items() if it["state"] == "RUNNING"), None))
         self.refused(msactl("job", "logs", str(job), check=False), 3, f"msactl job attach {job}")
 
     def test_attach_is_sattach_that_takes_no_input(self):
@@ -337,7 +337,7 @@ class Verbs(Case):
         self.refused(msactl("job", "attach", str(job), user=OTHER, check=False), 4, f"is of user '{USER}'")
         msactl("job", "cancel", str(job))
         plain, held = submit("-m", "cluster", "--wrap", "sleep 60"), submit("-H", "--wrap", "true")
-        eventually(self, "it runs", lambda: running(plain))
+        self.eventually("it runs", lambda: running(plain))
         self.refused(msactl("job", "attach", str(plain), check=False), 7, "no step that runs now", f"msactl job logs {plain} --follow")
         self.refused(msactl("job", "attach", str(held), check=False), 7, "has not started")
         self.refused(msactl("job", "attach", "999999", check=False), 3, "no such job")
@@ -347,7 +347,7 @@ class Verbs(Case):
 
     def test_modules_and_nodes_are_shown_with_all_of_slurms_and_msas(self):
         job = submit("-m", "booster", "-w", "bn1", "-n", "3", "--wrap", "sleep 60")
-        eventually(self, "it runs", lambda: running(job))
+        self.eventually("it runs", lambda: running(job))
         module = shown("module", "show", "booster")
         self.assertEqual((module["kind"], module["cores"], module["cores_free"]), ("booster", 16, 13))
         self.assertEqual((module["slurm"]["shown"]["Nodes"], module["slurm"]["shown"]["State"]), ("bn[0-1]", "UP"))
@@ -397,11 +397,11 @@ class Verbs(Case):
 
     def test_without_slurmctld_its_text_is_passed_on_and_a_wait_goes_on(self):
         job = submit("-m", "cluster", "--wrap", f"until [ -e {SHARED}/go ]; do sleep 0.1; done; exit 5")
-        eventually(self, "it runs", lambda: running(job))
+        self.eventually("it runs", lambda: running(job))
         waits = HOSTS.begin("ctl", "bash", "-c", f"cd {SHARED}; exec msactl job wait {job} 2>said", user=USER)
         asks = "sdiag | sed -n 's/.*REQUEST_JOB_INFO_SINGLE.*count:\\([0-9]*\\).*/\\1/p'"
         before = int(HOSTS.shell("ctl", asks).stdout or 0)
-        eventually(self, "it has asked twice", lambda: int(HOSTS.shell("ctl", asks).stdout or 0) >= before + 2)
+        self.eventually("it has asked twice", lambda: int(HOSTS.shell("ctl", asks).stdout or 0) >= before + 2)
         words = [("job", "signal", "USR1", str(job)), ("job", "wait", str(job)), ("job", "logs", str(job)),
                  ("job", "attach", str(job)), ("module", "show", "booster"), ("node", "show", "bn0")]  # fmt: skip
         # In order: one that is killed has not saved a job of these seconds.
@@ -412,24 +412,24 @@ class Verbs(Case):
             self.output("Slurm does not answer", name="said")
         finally:
             HOSTS.on("ctl", "slurmctld")
-            eventually(self, "slurmctld answers", lambda: "is UP" in HOSTS.on("ctl", "scontrol", "ping", check=False).stdout)
+            self.eventually("slurmctld answers", lambda: "is UP" in HOSTS.on("ctl", "scontrol", "ping", check=False).stdout)
         for one, (out, err, code) in zip(words, ends, strict=True):
             self.assertEqual((out, code), ("", 1), f"{one}: {err}")
             self.assertIn("Unable to contact slurm controller", err, one)
-        pathlib.Path(SHARED, "go").touch()
+        (SHARED / "go").touch()
         waits.communicate(timeout=100)
         self.assertEqual(waits.returncode, 5, self.output("Slurm does not answer", name="said"))
 
 
-class Accounting(unittest.TestCase):
+class Accounting(HostsCase):
     """On a system of its own, with slurmdbd."""
 
     def setUp(self):
-        self.hosts = Hosts(f"ba-{os.getpid()}")
+        self.hosts = Hosts("ba")
         self.addCleanup(self.hosts.vcluster, "down")
         # slurmctld forgets what has ended at once.
-        self.hosts.vcluster("up", "--accounting", "--bin", str(BUILD / "bin"), "--share", str(BUILD), "--share", SHARED,
-                            "--slurm-conf", "MinJobAge=2")  # fmt: skip
+        self.hosts.vcluster("up", "--accounting", "--bin", BUILD / "bin", "--share", BUILD, "--share", SHARED,
+                            "--slurm-conf", "MinJobAge=2", timeout=180)  # fmt: skip
         for line in ("add account physics", f"add user {USER} account=physics"):
             self.hosts.on("ctl", "sacctmgr", "-i", *line.split())
 
@@ -441,7 +441,7 @@ class Accounting(unittest.TestCase):
         array = self.msactl("submit", "--parsable", "--array=1-2", "--wrap", "true").stdout.strip()
         self.assertEqual(self.msactl("job", "wait", array).returncode, 0)
         ended = lambda: self.msactl("job", "history", "-f", "name").stdout.split()  # noqa: E731
-        eventually(self, "slurmdbd knows of them", lambda: len(ended()) == 3)
+        self.eventually("slurmdbd knows of them", lambda: len(ended()) == 3)
         items = {it["slurm"]["id"]: it for it in json.loads(self.msactl("job", "history", "-f", "json").stdout)["items"]}
         self.assertEqual(sorted(items), sorted([five, f"{array}_1", f"{array}_2"]))
         self.assertEqual((items[five]["name"], items[five]["state"], items[five]["exit_code"]), ("a|b\nc", "FAILED", 5))
@@ -450,7 +450,7 @@ class Accounting(unittest.TestCase):
         self.assertEqual(names.split(), [five])
         self.assertEqual(self.msactl("job", "history", "-u", "root").stdout, "no jobs have ended in the last 30 days; --since goes further back\n")
         forgets = lambda: "Invalid job id" in self.hosts.on("ctl", "squeue", "-j", five, check=False).stderr  # noqa: E731
-        eventually(self, "slurmctld has forgotten it", forgets, limit=120)
+        self.eventually("slurmctld has forgotten it", forgets, limit=120)
         done = self.msactl("job", "wait", five, check=False)
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn(f"job {five} ended as FAILED", done.stderr)

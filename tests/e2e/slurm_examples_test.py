@@ -26,9 +26,9 @@ def setUpModule():
 class Examples(HostsCase):
     hosts = HOSTS
 
-    def prepare(self, *scripts):
+    def prepare(self, *scripts, name=None):
         """A copy of the examples, with the programs that the scripts say how to compile."""
-        there = HOSTS.shared / scripts[0].split(".")[0]
+        there = HOSTS.shared / (name or scripts[0].split(".")[0])
         shutil.copytree(EXAMPLES, there)
         there.chmod(0o777)
         for script in scripts:
@@ -123,24 +123,13 @@ class Examples(HostsCase):
         self.assertEqual(len([line for line in lines if line.endswith(" is clean, 1 files were there")]), 3, lines)
 
     def test_scratch_hooks_clean_up_after_an_early_end(self):
-        there = pathlib.Path(SCRATCH.name) / "scratch_hooks_early"
-        shutil.copytree(EXAMPLES, there)
-        there.chmod(0o777)
+        there = self.prepare("scratch_hooks.sh", name="early")
         job = on("ctl", "bash", "-c", f"cd {there} && sbatch --parsable scratch_hooks.sh 250", user=USER).stdout.strip()
         output = there / f"scratch-{job}.out"
-
-        def lines(part):
-            return [line for line in output.read_text().splitlines() if part in line] if output.exists() else []
-
-        def eventually(count, part):
-            end = time.monotonic() + 60
-            while len(lines(part)) != count:
-                self.assertLess(time.monotonic(), end, lines(""))
-                time.sleep(0.05)
-
-        eventually(3, "data.")
+        lines = lambda part: [line for line in output.read_text().splitlines() if part in line]  # noqa: E731
+        self.eventually("it has data", lambda: output.exists() and len(lines("data.")) == 3, limit=60)
         on("ctl", "scancel", "--batch", "--signal=TERM", job, user=USER)
-        eventually(3, " is clean, 1 files were there")
+        self.eventually("all is clean", lambda: len(lines(" is clean, 1 files were there")) == 3, limit=60)
         for node in ("cn0", "cn1", "bn0", "bn1"):
             self.assertNotIn("scratch.", on(node, "ls", "/tmp").stdout)
 

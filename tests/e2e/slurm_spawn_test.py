@@ -5,6 +5,7 @@ Usage: slurm_spawn_test.py BUILD_DIRECTORY [--soak] [unittest's options]. With -
 of some of each. Needs root; exit code 77: it is not root.
 """
 
+import pathlib
 import re
 
 from hosts_support import NODES, PROGRAMS, REQUEUE_SOON, USER, Hosts, JobsCase, main, taken
