@@ -177,7 +177,12 @@ class HostsCase(unittest.TestCase):
     def without(self, host, daemon):
         """Takes a daemon away for the rest of the test."""
         words = self.hosts.stop(host, daemon)
-        self.addCleanup(self.hosts.start, host, daemon, words)
+        self.away = [*getattr(self, "away", []), (host, daemon, words)]
+        self.addCleanup(self.bring_back)
+
+    def bring_back(self):
+        for host, daemon, words in self.__dict__.pop("away", []):
+            self.hosts.start(host, daemon, words)
 
     def kill_daemon(self, host, daemon):
         """Returns when another one is there."""
@@ -207,6 +212,7 @@ class JobsCase(HostsCase):
     sbatch = ()  # options of each job
 
     def tearDown(self):
+        self.bring_back()
         self.hosts.on("ctl", "scancel", "--user", USER, check=False)
         self.nothing_is_left()
         for entry in self.hosts.shared.iterdir():

@@ -232,7 +232,7 @@ class Faults(Case):
         self.eventually("the job is over", lambda: job not in queue(), limit=60)
         self.assertRegex(self.output(), rf"STEP {companion}.0 ON bn0 CANCELLED|companion job {companion} of Slurm is over")
         self.assertRegex(self.output(), "msa: step 0 is ended: spawn 1, which it is connected to, failed")
-        self.assertNotIn("code 0", self.output())
+        self.assertNotRegex(self.output(), r"(?m)^code 0$")
         self.nothing_is_left()
 
     def test_scancel_of_the_parent_takes_its_companion_along(self):
