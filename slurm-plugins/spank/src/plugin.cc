@@ -1,6 +1,7 @@
 // The SPANK plugin of msa: hooks of srun, sbatch, salloc, slurmd and slurmstepd (spank.h of Slurm 22.05). In
 // slurmstepd it makes a step of Slurm one of msa: see msa/base/slurm_messages.h for who says what. It never
 // holds a step up without a limit, and where msa does not run it does nothing.
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +38,8 @@ constexpr std::chrono::seconds kRestart{5};
 constexpr std::chrono::milliseconds kRetry{50};
 // What is there to read already, and what a node daemon takes to see that a job daemon has died: it sees that
 // before a task that the death has ended is gone, unless the node is busy.
-constexpr std::chrono::milliseconds kNow{1}, kAbort{100};
+// On a busy node the word comes later: who was killed waits for it longer.
+constexpr std::chrono::milliseconds kNow{1}, kAbort{100}, kKilledAbort{500};
 
 // Slurm loads the plugin once into each process; a task's process is a fork of slurmstepd's.
 struct State {
@@ -354,7 +356,9 @@ void TellEnd(spank_t spank) {
   end.status = Item<int>(spank, S_TASK_EXIT_STATUS, 0);
   // A node daemon that is gone hears of the end by the job daemon, which looks after the process itself.
   if (!state.link.Send(end, In(kSend)).ok()) return state.link.Close();
-  if (end.status != 0) TellAbort(std::exchange(state.failed, true) ? kNow : kAbort);
+  if (end.status == 0) return;
+  const bool killed = WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL;
+  TellAbort(std::exchange(state.failed, true) ? kNow : killed ? kKilledAbort : kAbort);
 }
 
 void TellJobEnd(spank_t spank) {
