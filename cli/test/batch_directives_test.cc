@@ -1,12 +1,10 @@
-#include <fcntl.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "msa/base/unique_fd.h"
 #include "msa/job/job_spec.h"
+#include "msa/support/scratch_directory.h"
 
 #include "batch/directives.h"
 #include "batch/script_file.h"
@@ -88,19 +86,18 @@ TEST(Directives, WhatIsNoBatchScriptIsRefusedWithSbatchsTexts) {
 }
 
 TEST(ScriptFile, IsReadWholeOrRefused) {
-  char path[] = "/tmp/msa-script-XXXXXX";
-  const UniqueFd fd(::mkostemp(path, O_CLOEXEC));
-  ASSERT_TRUE(fd);
+  const support::ScratchDirectory scratch;
+  const std::string path = scratch.Write("job.sh", "");
   // The file is as long as a script may be, and then one byte longer.
-  ASSERT_EQ(::ftruncate(fd.get(), kMaxScriptBytes), 0);
+  std::filesystem::resize_file(path, kMaxScriptBytes);
   const auto most = ReadScriptFile(path);
   ASSERT_TRUE(most.ok()) << most.status().message();
   EXPECT_EQ(most->size(), kMaxScriptBytes);
-  ASSERT_EQ(::ftruncate(fd.get(), kMaxScriptBytes + 1), 0);
+  std::filesystem::resize_file(path, kMaxScriptBytes + 1);
   const Status longer = ReadScriptFile(path).status();
   EXPECT_EQ(longer.code(), Code::kInvalidArgument);
   EXPECT_THAT(longer.message(), AllOf(HasSubstr(path), HasSubstr("more than 4194304 bytes")));
-  ::unlink(path);
+  std::filesystem::remove(path);
   EXPECT_EQ(ReadScriptFile(path).status().code(), Code::kNotFound);
 }
 
