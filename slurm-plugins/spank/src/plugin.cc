@@ -74,6 +74,10 @@ int OnOption(int value, const char* argument, int /*remote*/) {
 
 std::optional<std::string> StepVariable(spank_t spank, const char* name) {
   // Values of ours are short; a host list of ten thousand nodes is not.
+  char brief[512];
+  const spank_err_t got = spank_getenv(spank, name, brief, sizeof brief);
+  if (got == ESPANK_SUCCESS) return brief;
+  if (got != ESPANK_NOSPACE) return std::nullopt;
   for (std::size_t size = 4096; size <= std::size_t{4} << 20; size *= 8) {
     std::string value(size, '\0');
     const spank_err_t error = spank_getenv(spank, name, value.data(), static_cast<int>(size));
