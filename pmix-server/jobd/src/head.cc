@@ -413,7 +413,7 @@ void Head::AllStarted(Namespace& ns) {
     return EndNamespace(nspace, {}, EndKind::kQuiet);  // nobody is left to talk to
   }
   AnswerSpawn(ns, pmix::kPmixSuccess);
-  Report(ns, false);
+  ReportBegin(ns);
   if (ns.reg.spawn != 0) return;
   Step& step = StepOf(ns);
   if (IsMain(step)) {
@@ -498,6 +498,14 @@ void Head::FlushLines(Namespace& ns) {
     // did srun says.
     if (ns.reg.spec.step != wire::kBatchStep && !launch_.slurms) HubOf(ns).Notice(line);
   }
+}
+
+void Head::ReportBegin(Namespace& ns) {
+  if (!launch_.slurms || ns.reg.spawn != 0 || ns.reg.spec.step == wire::kBatchStep) return Report(ns, false);
+  ns.report_timer = outlet_.After(options_.report_delay, [this, nspace = ns.reg.spec.nspace] {
+    Namespace* running = Find(nspace);
+    if (running != nullptr && running->phase == Phase::kRunning) Report(*running, false);
+  });
 }
 
 void Head::Report(const Namespace& ns, bool ended) {

@@ -136,6 +136,7 @@ void Head::OnLinked(const NamespacesLinked& message) {
 void Head::Settle(std::string nspace) {
   Namespace& ns = *Find(nspace);
   outlet_.Cancel(ns.kill_timer);
+  outlet_.Cancel(ns.report_timer);
   outlet_.Cancel(ns.mixture_timer);
   outlet_.Cancel(ns.time_timer);
   JudgeSingletons(ns);

@@ -80,6 +80,21 @@ TEST_F(HeadSlurm, AWorldIsRegisteredOnceAllOfItsTasksAreKnown) {
   EXPECT_EQ(head->slots().free(), 2u);
 }
 
+TEST_F(HeadSlurm, AStepThatIsOverAtOnceIsReportedOnceAndAnotherWhenItBeganToo) {
+  Run(0);
+  End(0, 0, 0, "msa.7.1.0");
+  End(1, 1, 0, "msa.7.1.0");
+  Advance(Millis(200));
+  ASSERT_THAT(ToldController<wire::NamespaceReport>(), SizeIs(1));
+  EXPECT_TRUE(ToldController<wire::NamespaceReport>()[0].ended);
+  Run(1);
+  Advance(Millis(90));
+  EXPECT_THAT(ToldController<wire::NamespaceReport>(), IsEmpty());
+  Advance(Millis(20));
+  ASSERT_THAT(ToldController<wire::NamespaceReport>(), SizeIs(1));
+  EXPECT_FALSE(ToldController<wire::NamespaceReport>()[0].ended);
+}
+
 TEST_F(HeadSlurm, ItsSlotsAreFreeAfterItsEndAndALateTaskIsRefused) {
   Run(0);
   End(0, 0, 0, "msa.7.1.0");
