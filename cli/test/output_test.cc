@@ -198,6 +198,43 @@ TEST(LineSplitter, GivesAPromptOutWhenNothingFollows) {
   EXPECT_EQ(lines.Idle(wire::Stream::kOut), "");
 }
 
+TEST(LineSplitter, TakesAFullBufferOfStdioForNoPrompt) {
+  LineSplitter lines(LineSplitter::Labels::kNo, 2);
+  const std::string half(LineSplitter::kStdioBuffer / 2, 'x');
+  EXPECT_EQ(lines.Add(Record(0, "line\n" + half.substr(5))), "line\n");
+  EXPECT_EQ(lines.Add(Record(0, half)), "");
+  EXPECT_FALSE(lines.waits_for_idle());
+  for (std::uint32_t i = 0; i < 3 * LineSplitter::kBusyRounds; ++i)
+    ASSERT_EQ(lines.Idle(wire::Stream::kOut), "") << i;
+  EXPECT_EQ(lines.Add(Record(1, "other\n")), "other\n");
+  EXPECT_EQ(lines.Add(Record(0, "rest\n? ")), half.substr(5) + half + "rest\n");
+  EXPECT_TRUE(lines.waits_for_idle());
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "");
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "? ");
+}
+
+TEST(LineSplitter, CountsTheBuffersOfEachStreamByItself) {
+  LineSplitter lines(LineSplitter::Labels::kNo, 2);
+  EXPECT_EQ(lines.Add(Record(0, "error\n", wire::Stream::kErr)), "error\n");
+  EXPECT_EQ(lines.Add(Record(0, std::string(LineSplitter::kStdioBuffer, 'x'))), "");
+  EXPECT_FALSE(lines.waits_for_idle());
+}
+
+TEST(LineSplitter, GivesAPromptOutLaterWhereOtherTasksWriteMeanwhile) {
+  LineSplitter lines(LineSplitter::Labels::kNo, 2);
+  EXPECT_EQ(lines.Add(Record(0, "name? ")), "");
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "");
+  EXPECT_EQ(lines.Add(Record(1, "other\n")), "other\n");
+  for (std::uint32_t i = 1; i < LineSplitter::kBusyRounds; ++i)
+    ASSERT_EQ(lines.Idle(wire::Stream::kOut), "") << i;
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "name? ");
+  // What the task itself writes to its other stream makes no session busy.
+  EXPECT_EQ(lines.Add(Record(0, "again? ")), "");
+  EXPECT_EQ(lines.Add(Record(0, "hint\n", wire::Stream::kErr)), "hint\n");
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "");
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "again? ");
+}
+
 TEST(LineSplitter, PassesTheOutputOfOneTaskOnUntilItSpawns) {
   LineSplitter lines(LineSplitter::Labels::kNo, 1);
   EXPECT_EQ(lines.Add(Record(0, "part")), "part");
