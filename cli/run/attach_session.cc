@@ -122,6 +122,7 @@ void AttachSession::Heard() {
 }
 
 void AttachSession::TryAgain(const Status& why) {
+  trouble_ = why;
   const SteadyTime now = SteadyNow();
   if (!away_since_) away_since_ = now;
   if (now - *away_since_ >= options_.patience) return Lose(why);
@@ -135,6 +136,7 @@ void AttachSession::TryAgain(const Status& why) {
 
 void AttachSession::Lose(const Status& why) {
   lost_ = true;
+  trouble_ = why;
   handlers_.on_lost(why);
 }
 
@@ -149,6 +151,8 @@ void AttachSession::OnLinkEnd(const Status& status) {
 
 void AttachSession::OnFrame(const wire::Frame& frame) {
   joined_ = true;
+  has_joined_ = true;
+  if (!trouble_.ok()) trouble_ = Status::Ok();
   away_since_.reset();
   backoff_ = Millis(0);
   Heard();

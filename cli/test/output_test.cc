@@ -355,6 +355,30 @@ TEST(JobTexts, ExpectedStartsOfOtherDaysHaveTheirDay) {
               HasSubstr("expected at " + ShowTime(job.expected_start_ms)));
 }
 
+TEST(JobTexts, SayThatOutputMayBeMissingWhyAndWhereItIs) {
+  JobInfo job;
+  job.id = JobId(7);
+  job.interactive = true;
+  const Status why(Code::kNotFound, "job 7 is over on node cn0: it was killed");
+  EXPECT_EQ(
+      MissingOutputText(job, why),
+      "the last of the output of job 7 may be missing: job 7 is over on node cn0: it was killed; it was "
+      "kept nowhere else");
+  job.interactive = false;
+  EXPECT_EQ(MissingOutputText(job, Status::Ok()),
+            "the last of the output of job 7 may be missing: its node daemon did not answer in time; "
+            "'msactl job logs 7' has what was written");
+}
+
+TEST(JobTexts, KnowWhatAnAttachedMsactlShows) {
+  EXPECT_TRUE(CarriesOutput({}));
+  EXPECT_TRUE(CarriesOutput({.out = "", .err = "file"}));
+  EXPECT_TRUE(CarriesOutput({.out = "none", .err = ""}));
+  EXPECT_FALSE(CarriesOutput({.out = "file", .err = ""}));
+  EXPECT_FALSE(CarriesOutput({.out = "file", .err = "none"}));
+  EXPECT_FALSE(CarriesOutput({.out = "none", .err = "none"}));
+}
+
 std::vector<NodeInfo> Nodes(const std::string& module, const std::string& prefix, std::uint32_t count,
                             std::uint32_t cores) {
   std::vector<NodeInfo> out;
