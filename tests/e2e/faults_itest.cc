@@ -120,7 +120,8 @@ TEST_F(Faults, TheDeathOfAJobDaemonEndsItsJobAndNothingElse) {
 TEST_F(Faults, TheDeathOfTheHeadsJobDaemonEndsItsJobWithAText) {
   Process run(cluster_->Msactl({"run", "-m", "booster", "-n", "2", ProgramPath("mpi_fault"), "hang", "0"}));
   ASSERT_TRUE(run.ReadUntilText("up 1")) << run.err();
-  const auto job = Job(OnlyRunningJob());
+  const std::string id = OnlyRunningJob();
+  const auto job = Job(id);
   const std::string head = job["head_node"].text();
   for (const support::ProcessEntry& process : cluster_->Processes()) {
     if (process.command.find("mpi_fault") == std::string::npos ||
@@ -134,6 +135,8 @@ TEST_F(Faults, TheDeathOfTheHeadsJobDaemonEndsItsJobWithAText) {
   EXPECT_NE(outcome.code, 0) << outcome.Text();
   EXPECT_FALSE(outcome.timed_out);
   EXPECT_THAT(outcome.err, HasSubstr(head));
+  EXPECT_THAT(outcome.err, HasSubstr("the last of the output of job " + id + " may be missing: job " + id +
+                                     " is over on node " + head));
 }
 
 // The launcher is killed: within 2 s the slots are free and nothing of the job is left, its daemons included.
@@ -224,6 +227,32 @@ TEST_F(Faults, KillingANodeDaemonAtAnyMomentOfALaunchLosesNothing) {
     EXPECT_EQ(outcome.code, 7) << "killed after " << delay << " ms\n" << outcome.Text();
     EXPECT_THAT(Sorted(Lines(outcome.out)), testing::ElementsAre("0", "1"));
   }
+}
+
+TEST_F(Faults, OutputThatIsUnreadWhenTheNodeDaemonDiesComesWhenItIsBack) {
+  constexpr std::size_t kBytes = 3'000'000;  // more than lies in sockets
+  Process run(cluster_->Msactl({"run", "-m", "cluster", "sh", "-c",
+                                "echo up; while [ ! -e go ]; do sleep 0.02; done; "
+                                "head -c " +
+                                    std::to_string(kBytes) + " /dev/zero | tr '\\0' x; exit 7"}));
+  ASSERT_TRUE(run.ReadUntilText("up")) << run.err();
+  const std::string id = OnlyRunningJob();
+  const std::string head = Job(id)["head_node"].text();
+  run.Signal(SIGSTOP);
+  Go();
+  const bool ended = Eventually(10s, "it has ended", [&] { return JobIsIn(id, "FAILED"); });
+  // No node daemon for a while.
+  const pid_t supervisor = cluster_->Daemon("supervisor");
+  ::kill(supervisor, SIGSTOP);
+  ::kill(cluster_->Daemon("noded-" + head), SIGKILL);
+  run.Signal(SIGCONT);
+  run.ReadUntil([] { return false; }, support::Millis(1500));
+  ::kill(supervisor, SIGCONT);
+  ASSERT_TRUE(ended);
+  const Outcome outcome = run.Wait();
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_EQ(outcome.out.size(), 3 + kBytes) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("may be missing")));
 }
 
 // Each node daemon dies at its second launch, and so again at every second one after that.

@@ -30,6 +30,12 @@ using support::Eventually;
 
 inline bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
+// Dead; what is not our child is reaped by its new parent.
+inline bool Dead(pid_t pid) {
+  ::waitpid(pid, nullptr, WNOHANG);
+  return ::kill(pid, 0) != 0;
+}
+
 class NodedTest : public ::testing::Test {
  protected:
   void SetUp() override {

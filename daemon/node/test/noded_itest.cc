@@ -7,12 +7,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Dead; what is not our child is reaped by its new parent.
-bool Dead(pid_t pid) {
-  ::waitpid(pid, nullptr, WNOHANG);
-  return ::kill(pid, 0) != 0;
-}
-
 TEST_F(NodedTest, RegistersItsDescriptionAndSendsHeartbeatsWithAWarmPool) {
   StartNoded();
   ASSERT_TRUE(RegistrationsReach(1)) << Log();
