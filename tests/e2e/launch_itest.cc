@@ -141,9 +141,9 @@ TEST_F(Launch, SaysThatADirectoryIsNotThere) {
 
 TEST_F(Launch, StartsNoTaskOfAnyComponentThatRunsIfOneProgramIsMissing) {
   const Outcome outcome =
-      Run({"run", "-m", "cluster", "sleep", "60", ":", "-m", "booster", "/no/such/program"}, 20s);
+      Run({"run", "-m", "cluster", "sleep", "60", ":", "-m", "booster", "/no/such/program"});
   EXPECT_EQ(outcome.code, 127) << outcome.Text();
-  EXPECT_LT(outcome.wall, 15s);
+  EXPECT_LT(outcome.wall, 45s) << "the other component was run";
 }
 
 // Lines of `text` are those of the program "task lines COUNT 100" of ranks 0 to 3, whole, each rank's in
@@ -254,7 +254,7 @@ TEST_F(Launch, LeavesNoProcessOfATaskBehind) {
   ASSERT_EQ(outcome.code, 0) << outcome.Text();
   const pid_t orphan = std::atoi(outcome.out.c_str() + 3);
   ASSERT_GT(orphan, 1);
-  EXPECT_TRUE(Eventually(5s, "the orphan is gone", [&] { return ::kill(orphan, 0) != 0; }));
+  EXPECT_TRUE(Eventually(30s, "the orphan is gone", [&] { return ::kill(orphan, 0) != 0; }));
 }
 
 TEST_F(Launch, DetachedJobsRunAndKeepTheirOutputInAFile) {
@@ -277,7 +277,7 @@ TEST_F(Launch, SaysThatTheOutputOfAnEndedRunIsNotKeptAndHowToKeepTheNext) {
 TEST_F(Launch, ShowsAnAttachedUserWhatAJobPrintsFromThenOn) {
   const std::string id =
       Detach({"-o", "att.out", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; echo late"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
   Process attach(cluster_->Msactl({"job", "attach", id}));
   cluster_->scratch().Write("go", "");
   EXPECT_EQ(attach.Wait().code, 0);
@@ -288,11 +288,12 @@ TEST_F(Launch, ShowsAnAttachedUserWhatAJobPrintsFromThenOn) {
 TEST_F(Launch, SendsSignalsToTasks) {
   const std::string id = Detach({"-o", "sig.out", ProgramPath("task"), "signals"});
   const std::string path = cluster_->scratch().path() + "/sig.out";
-  ASSERT_TRUE(Eventually(10s, "it is up", [&] { return support::ReadFile(path) == "up\n"; }));
+  ASSERT_TRUE(Eventually(30s, "it is up", [&] { return support::ReadFile(path) == "up\n"; }));
   EXPECT_EQ(Run({"job", "signal", "USR1", id}).code, 0);
-  ASSERT_TRUE(Eventually(5s, "it got SIGUSR1", [&] { return support::ReadFile(path) == "up\nsignal 10\n"; }));
+  ASSERT_TRUE(
+      Eventually(30s, "it got SIGUSR1", [&] { return support::ReadFile(path) == "up\nsignal 10\n"; }));
   EXPECT_EQ(Run({"job", "cancel", id}).code, 0);
-  ASSERT_TRUE(Eventually(10s, "it ended", [&] { return JobIsIn(id, "CANCELLED"); }));
+  ASSERT_TRUE(Eventually(30s, "it ended", [&] { return JobIsIn(id, "CANCELLED"); }));
 }
 
 // A local system of one real node: this machine as it is, so that nothing is oversubscribed and tasks are

@@ -56,7 +56,7 @@ class SharedCluster : public testing::Test {
   void TearDown() override {
     if (cluster_ == nullptr) return;
     std::vector<std::string> left;
-    const bool clean = Eventually(10s, "nothing of a job is left", [&] {
+    const bool clean = Eventually(30s, "nothing of a job is left", [&] {
       left = cluster_->Leftovers();
       return left.empty() && cluster_->SlotsUsed() == 0;
     });

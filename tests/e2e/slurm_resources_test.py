@@ -4,7 +4,9 @@
 Usage: slurm_resources_test.py BUILD_DIRECTORY [unittest's options]. Needs root; exit code 77: it is not root.
 """
 
-from hosts_support import NODES, PROGRAMS, USER, Hosts, JobsCase, main
+import re
+
+from hosts_support import PROGRAMS, USER, Hosts, JobsCase, main
 
 HOLD = PROGRAMS / "nam_hold"
 HOSTS = Hosts("res")
@@ -26,15 +28,11 @@ class Case(JobsCase):
 
     def setUp(self):
         self.all_nodes_are_up()
-        self.eventually("Slurm's nodes are idle", self.all_idle, limit=60)
+        self.eventually("Slurm's nodes are idle", HOSTS.idle)
 
     def nothing_is_left(self):
-        super().nothing_is_left(limit=60)
-        self.assertIn("no job uses NAM", books())
-
-    def all_idle(self):
-        states = HOSTS.on("ctl", "sinfo", "-h", "-N", "-o", "%T", check=False).stdout.split()
-        return len(states) == len(NODES) and set(states) == {"idle"}
+        super().nothing_is_left()
+        self.eventually("no job uses NAM", lambda: "no job uses NAM" in books())
 
     def refused(self, *words):
         done = HOSTS.on("ctl", *words, user=USER, check=False)
@@ -112,7 +110,7 @@ class Memory(Case):
         self.kill_slurm("cn0")
         self.is_over(job)
         self.eventually("its region is gone", lambda: HOSTS.regions() == [])
-        self.assertNotIn("100M", books())
+        self.eventually("the books are without it", lambda: "100M" not in books())
         again = self.batch("srun true", "--nam=1G", "-p", "booster", name="again")
         self.eventually("another job has all of it", lambda: HOSTS.state(again).startswith("COMPLETED"), limit=60)
 
@@ -121,7 +119,7 @@ class Memory(Case):
         self.kill_node("cn0")
         self.is_over(job)
         self.eventually("its region is gone", lambda: HOSTS.regions() == [])
-        self.assertNotIn("100M", books())
+        self.eventually("the books are without it", lambda: "100M" not in books())
 
     def test_persistent_regions_stay_and_stay_counted_when_the_node_of_their_job_died(self):
         HOSTS.on("ctl", "msactl", "region", "create", "kept", "--size", "300M", user=USER)
@@ -132,7 +130,7 @@ class Memory(Case):
         self.kill_node("cn0")
         self.is_over(job)
         self.eventually("the job's own region is gone", lambda: HOSTS.regions() == ["kept"])
-        self.assertRegex(books(), r"nam0 +UP +1G +300M +724M")
+        self.eventually("the books have it alone", lambda: re.search(r"nam0 +UP +1G +300M +724M", books()))
         # Slurm's licences are not lowered by it: the controller counts.
         text = self.refused("srun", "-Q", "--nam=1G", "-p", "booster", "true")
         self.assertIn("--nam=1G: 724M of network attached memory are free for jobs", text)

@@ -45,7 +45,7 @@ class Case(JobsCase):
         """Of jobs, of loans, of processes."""
         super().nothing_is_left()
         self.eventually("msa lends nothing", lambda: HOSTS.rows("alloc", "list") == [])
-        self.eventually("no process is left", lambda: self.left() == "", limit=30)
+        self.eventually("no process is left", lambda: self.left() == "")
 
     def left(self):
         """Of the user's: programs, sruns, helpers. Job daemons that wait for their next job stay."""
@@ -55,6 +55,8 @@ class Case(JobsCase):
         """What a job's script has printed, standard error too."""
         job = self.batch(script + "\necho script over\n", *options)
         self.eventually(f"job {job} is over", lambda: job not in queue(), limit=limit)
+        # The job's companions end after it; what comes next may want their nodes.
+        self.eventually("no companion is left", lambda: companions() == {})
         text = self.output()
         self.assertIn("script over", text)
         return text.replace("script over\n", "")
@@ -238,13 +240,13 @@ class Faults(Case):
     def test_scancel_of_the_parent_takes_its_companion_along(self):
         job, (companion,) = self.staying("--info", "arch=booster")
         HOSTS.on("ctl", "scancel", job)
-        self.eventually("both are over", lambda: queue() == {}, limit=30)
+        self.eventually("both are over", lambda: queue() == {})
         self.nothing_is_left()
 
     def test_a_requeued_parent_starts_again_without_the_companions_of_before(self):
         job, (companion,) = self.staying("--info", "arch=booster", options=("-p", "cluster", "-n1", "--requeue", "--open-mode=append"))
         HOSTS.on("ctl", "scontrol", "requeue", job)
-        self.eventually("the companion is over", lambda: companion not in queue(), limit=30)
+        self.eventually("the companion is over", lambda: companion not in queue())
         self.eventually("it has spawned again", lambda: self.output().count("remote=2 ") == 2, limit=150)
         (again,) = companions()
         self.assertNotEqual(again, companion)

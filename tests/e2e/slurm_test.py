@@ -31,6 +31,7 @@ class Case(JobsCase):
     def setUp(self):
         self.all_nodes_are_up()
         self.plugins_find_node_daemons()
+        self.eventually("Slurm's nodes are idle", HOSTS.idle)
 
     def run_step(self, *words, host="ctl", **options):
         # Quiet: that a job waits for the one before is no error.
@@ -90,7 +91,7 @@ class Steps(Case):
         self.assertIn(f"scancel {job}", done.stderr)
         HOSTS.on("ctl", "scancel", job, user=USER)
         step.wait(timeout=60)
-        self.eventually("the job is gone", lambda: jobs() == {}, limit=40)
+        self.eventually("the job is gone", lambda: jobs() == {})
 
 
 class Faults(Case):
@@ -101,7 +102,7 @@ class Faults(Case):
         begin = time.monotonic()
         done = self.run_step("-N2", "-n2", "hostname")
         self.assertEqual((sorted(done.stdout.split()), done.stderr), (["cn0", "cn1"], ""))
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(time.monotonic() - begin, 25)  # a verdict is waited for 30 s, a daemon that may come back 5 s
         refused = self.run_step("--msa=yes", "-N2", "-n2", "hostname", check=False)
         self.assertNotEqual(refused.returncode, 0)
         self.assertEqual(refused.stdout, "")

@@ -119,13 +119,13 @@ TEST(JobdTasks, AnOwnerThatDoesNotReadBlocksTheTasksNotTheMemory) {
   job.Launch({.apps = {Sh("seq 1 4000000", 1)}, .rank_node = {"bn0"}});
   std::size_t before = 1;
   std::size_t now = 0;
-  // Still once nothing has come for a second.
+  // Still once nothing has come for three seconds.
   auto quiet_since = std::chrono::steady_clock::now();
   ASSERT_TRUE(job.Until([&] {
     now = job.records.size();
     if (now != before) quiet_since = std::chrono::steady_clock::now();
     before = now;
-    return std::chrono::steady_clock::now() - quiet_since > std::chrono::seconds(1);
+    return std::chrono::steady_clock::now() - quiet_since > std::chrono::seconds(3);
   }));
   std::size_t bytes = job.AllOut().size();
   EXPECT_GE(bytes, wire::kStdioWindowBytes - (1u << 20));

@@ -69,7 +69,7 @@ class MiniCluster {
   // Processes whose arguments or environment name this system's directory: daemons, tasks and what they
   // started.
   std::vector<ProcessEntry> Processes() const;
-  // SIGKILL, then waits until the supervisor has started another one. kDeadlineExceeded after 10 s.
+  // SIGKILL, then waits until the supervisor has started another one. kDeadlineExceeded after 60 s.
   Status KillDaemon(const std::string& name) const;
   // All job daemons that run a job or wait in the pool, of one node ("" of all).
   std::vector<pid_t> JobDaemons(const std::string& node = "") const;
