@@ -403,9 +403,7 @@ void Head::AllStarted(Namespace& ns) {
   }
   if (ns.ending) {  // asked for while the start was under way
     AnswerSpawn(ns, pmix::kPmixErrJobFailedToStart);
-    TellAll(NamespaceSignal{nspace, SIGTERM, true});
-    TellAll(NamespaceSignal{nspace, SIGCONT});
-    return;
+    return AskToLeave(ns);
   }
   const Namespace* parent = ns.reg.spawn == 0 ? nullptr : Find(ns.reg.parent);
   if (ns.reg.spawn != 0 && (parent == nullptr || parent->ending)) {
@@ -483,6 +481,7 @@ void Head::JudgeTaskEnd(Namespace& ns, const TaskEnded& message) {
   if (ns.alive == 1) others = "; the other task of it is ended";
   if (ns.alive > 1) others = fmt::format("; the other {} tasks of it are ended", ns.alive);
   if (left_mpi && !bad) ns.result.Force(1);
+  ns.leave_code = ns.result.code();
   EndNamespace(
       nspace,
       fmt::format("{}: task {} of {} {}{}", message.end.node, message.end.rank, Name(ns), why, others),

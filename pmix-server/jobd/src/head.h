@@ -137,6 +137,8 @@ class Head {
     bool ending = false;  // msa ends it
     bool failed_to_start = false;
     bool abnormal = false;
+    std::int32_t leave_code =
+        0;  // of the abort or failed task that ends it: what its tasks are to leave with
     bool any_connected = false;
     std::optional<TaskEnded> early_end;  // the first that failed before any task was known to be MPI's
     std::vector<std::uint32_t> singletons;
@@ -276,6 +278,7 @@ class Head {
   void EndNamespace(const std::string& nspace, const std::string& text, EndKind kind,
                     Millis delay = Millis(0));
   void TermNamespace(const std::string& nspace);
+  void AskToLeave(const Namespace& ns);
   void EndConnected(const std::string& nspace);
   void KillNamespace(const std::string& nspace);
   void GiveUpOn(const std::string& nspace);

@@ -191,9 +191,44 @@ TEST_F(HeadSlurm, AnAbortEndsOneOfTwoStepsAndTellsItsRankZero) {
   const auto signals = Told<NamespaceSignal>(1);
   ASSERT_FALSE(signals.empty());
   for (const auto& signal : signals) EXPECT_EQ(signal.nspace, "msa.7.1.1");
+  EXPECT_EQ(signals[0].signal, SIGTERM);
+  EXPECT_EQ(signals[0].exit_code, 3) << "its tasks are to leave with it";
   End(0, 0, 0, "msa.7.1.1");
   End(1, 1, 3, "msa.7.1.1");
   EXPECT_EQ(head->namespaces(), 1u);
+}
+
+TEST_F(HeadSlurm, AnAbortWithCodeZeroIsAFailureAllTheSame) {
+  Run(0);
+  From(1, AbortRequest{{"msa.7.1.0", 1}, 0, {}, {}});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 1);
+}
+
+TEST_F(HeadSlurm, TheOthersLeaveWithTheCodeOfTheTaskThatFailed) {
+  Run(0);
+  From(1, TaskEnded{"msa.7.1.0", {Rank(1), 0, "bn0", 17, 0, false}, true, false, false, {}});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 17);
+  Run(1);
+  said.clear();
+  From(1, TaskEnded{"msa.7.1.1", {Rank(1), 0, "bn0", 0, SIGSEGV, false}, true, false, false, {}});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 139);
+  Run(2);
+  said.clear();
+  From(1, TaskEnded{"msa.7.1.2", {Rank(1), 0, "bn0", 0, 0, false}, true, false, false, {}});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 1) << "it left its world with 0";
+}
+
+TEST_F(HeadSlurm, ACancelledJobsTasksAreOrderedNoCode) {
+  Run(0);
+  head->Cancel({wire::JobState::kCancelled, 1000, "cancelled by ada"});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).signal, SIGTERM);
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 0);
+}
+
+TEST_F(HeadSlurm, ANodeThatIsLostOrdersNoCode) {
+  Run(0);
+  head->OnMemberLost(1, "bn0 is down");
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 0);
 }
 
 TEST_F(HeadSlurm, CancelRefusesWhatWaits) {
