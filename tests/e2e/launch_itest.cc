@@ -285,12 +285,15 @@ TEST_F(Launch, SaysThatTheOutputOfAnEndedRunIsNotKeptAndHowToKeepTheNext) {
 
 TEST_F(Launch, ShowsAnAttachedUserWhatAJobPrintsFromThenOn) {
   const std::string id =
-      Detach({"-o", "att.out", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; echo late"});
+      Detach({"-o", "att.out", "sh", "-c", "while [ ! -e go ]; do echo tick; sleep 0.05; done; echo late"});
   ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
   Process attach(cluster_->Msactl({"job", "attach", id}));
+  ASSERT_TRUE(attach.ReadUntilText("tick")) << attach.err();
   cluster_->scratch().Write("go", "");
-  EXPECT_EQ(attach.Wait().code, 0);
-  EXPECT_EQ(support::ReadFile(cluster_->scratch().path() + "/att.out"), "late\n");
+  const Outcome outcome = attach.Wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, testing::EndsWith("tick\nlate\n"));
+  EXPECT_THAT(support::ReadFile(cluster_->scratch().path() + "/att.out"), testing::EndsWith("tick\nlate\n"));
   ::unlink((cluster_->scratch().path() + "/go").c_str());
 }
 
