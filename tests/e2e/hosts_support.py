@@ -21,8 +21,9 @@ PROGRAMS = BUILD / "tests/programs"
 USER = "nobody"
 ALL = ["bn0", "bn1", "cn0", "cn1", "dn0", "gw0", "nam0"]
 NODES = [host for host in ALL if host != "nam0"]  # of Slurm
-# A requeued job starts again after so many seconds, instead of 120, or with slurmctld's pass each minute.
-REQUEUE_SOON = ("--slurm-conf", "AuthInfo=cred_expire=5")
+# A requeued job starts again after so many seconds, instead of 120, or with slurmctld's pass each minute. A step that a slurmd is
+# told of later than this has an expired credential.
+REQUEUE_SOON = ("--slurm-conf", "AuthInfo=cred_expire=20")
 # Of srun, about a step that waits until the nodes of the step before it are free again.
 WAITS = re.compile(r"(?m)^srun: (Job \d+ step creation (temporarily|still) disabled, retrying .*|Step created for job \d+)\n")
 

@@ -63,7 +63,7 @@ class SharedCluster : public testing::Test {
     EXPECT_TRUE(clean) << testing::PrintToString(left) << " slots used: " << cluster_->SlotsUsed();
   }
 
-  static Outcome Run(std::vector<std::string> arguments, std::chrono::milliseconds timeout = 60s) {
+  static Outcome Run(std::vector<std::string> arguments, std::chrono::milliseconds timeout = 120s) {
     return cluster_->Run(std::move(arguments), timeout);
   }
   // Fields of `job show ID -f json`.

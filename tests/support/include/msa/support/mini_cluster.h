@@ -59,7 +59,7 @@ class MiniCluster {
   Command MsactlAs(uid_t uid, std::vector<std::string> arguments) const;
   // A copy of a program of tests/support/programs that all users may run. Of a system for all users.
   std::string ProgramForAll(const std::string& name) const;
-  Outcome Run(std::vector<std::string> arguments, Millis timeout = Millis(60'000)) const;
+  Outcome Run(std::vector<std::string> arguments, Millis timeout = Millis(120'000)) const;
   // `-f json` of a listing, parsed; null if it failed.
   Json Query(std::vector<std::string> arguments) const;
 
