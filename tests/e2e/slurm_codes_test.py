@@ -17,7 +17,7 @@ CHILD_ABORTS = f"{BUILD}/pmix-server/jobd/test/mpi_job childabort"
 
 
 def setUpModule():
-    HOSTS.raise_for_module(*REQUEUE_SOON, "--accounting")
+    HOSTS.raise_for_module(*REQUEUE_SOON, "--accounting", "--timeout", "150")  # a database comes up too
     HOSTS.on("ctl", "sacctmgr", "-i", "add", "user", USER, "account=vcluster")
 
 
