@@ -58,7 +58,7 @@ class Hosts:
         self.shared.chmod(0o1777)
         unittest.addModuleCleanup(self.vcluster, "down", timeout=180)
         done = self.vcluster("up", "--scheduler", self.scheduler, "--bin", BUILD / "bin", "--share", BUILD,
-                             "--share", self.shared, "--timeout", 240, *words, timeout=300)  # fmt: skip
+                             "--share", self.shared, "--timeout", 480, *words, timeout=600)  # fmt: skip
         print(done.stdout.splitlines()[0], flush=True)
 
     def words(self, verb, *words):
@@ -151,6 +151,7 @@ class HostsCase(unittest.TestCase):
         """Waits for the condition and returns what it gave; the test fails if it never holds."""
         limit = self.limit if limit is None else limit
         end = time.monotonic() + limit
+        pause = 0.05
         while True:
             unanswered = ""
             try:
@@ -161,7 +162,8 @@ class HostsCase(unittest.TestCase):
                 unanswered = f"\n{error}"
             if time.monotonic() > end:
                 self.fail(f"not within {limit} s: {claim}{unanswered}\n{self.hosts.said()}")
-            time.sleep(0.05)
+            time.sleep(pause)
+            pause = min(1.5 * pause, 0.5)  # each look costs processors what the cluster could have
 
     def refused(self, done, *parts):
         self.assertNotEqual(done.returncode, 0, done.stdout)

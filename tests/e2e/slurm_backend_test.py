@@ -431,7 +431,7 @@ class Accounting(HostsCase):
         self.addCleanup(self.hosts.vcluster, "down")
         # slurmctld forgets what has ended at once.
         self.hosts.vcluster("up", "--accounting", "--bin", BUILD / "bin", "--share", BUILD, "--share", SHARED,
-                            "--slurm-conf", "MinJobAge=2", "--timeout", 240, timeout=300)  # fmt: skip
+                            "--slurm-conf", "MinJobAge=2", "--timeout", 480, timeout=600)  # fmt: skip
         for line in ("add account physics", f"add user {USER} account=physics"):
             self.hosts.on("ctl", "sacctmgr", "-i", *line.split())
         test = ["sbatch", "--test-only", "--account", "physics", "-D", "/", "--wrap", "true"]

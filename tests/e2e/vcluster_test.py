@@ -212,7 +212,7 @@ class Down(HostsCase):
         name = other.name
         begin = time.monotonic()
         self.addCleanup(other.vcluster, "down")
-        other.vcluster("up", "--bin", BUILD / "bin", "--share", BUILD, "--timeout", 240, timeout=300)
+        other.vcluster("up", "--bin", BUILD / "bin", "--share", BUILD, "--timeout", 480, timeout=600)
         print(f"up took {time.monotonic() - begin:.1f} s", flush=True)
         for line in subprocess.run(["pgrep", "-f", f"msa-vcluster:{name}:-"], capture_output=True, text=True, check=False).stdout.split():
             os.kill(int(line), signal.SIGKILL)
