@@ -316,6 +316,9 @@ int Join(spank_t spank) {
   join.ticket = StepVariable(spank, "MSA_SPAWN_TICKET").value_or("");
   join.part = static_cast<std::uint32_t>(
       strtoul(StepVariable(spank, "MSA_SPAWN_PART").value_or("0").c_str(), nullptr, 10));
+  // Not the job's, whose first step may have been another srun with an option of its own.
+  join.on_child_failure = state.begin.options.on_child_failure;
+  if (join.on_child_failure.empty()) join.on_child_failure = "kill";
 
   const auto failed = [&](const std::string& text) {
     return Refuse("task " + rank + " on " + state.begin.node + ": " + text);
