@@ -378,7 +378,7 @@ class Companions(CompanionCase):
         parent = self.parent()
         begin = time.monotonic()
         self.refused(self.ask(parent, 3, nodes_exactly=3, wait_s=600), OUT_OF_RANGE, "partition")
-        self.refused(self.ask(parent, 1, partition="short", time_ms=600_000, wait_s=600), OUT_OF_RANGE, "PartitionTimeLimit")
+        self.refused(self.ask(parent, 1, partition="short", time_ms=600_000, wait_s=600), OUT_OF_RANGE, "PartitionTimeLimit", "msa_time")
         self.refused(self.ask(parent, 17, wait_s=600), OUT_OF_RANGE)
         self.assertLess(time.monotonic() - begin, 300)
 
@@ -601,7 +601,8 @@ class Accounting(CompanionCase):
 
     def test_a_limit_on_running_jobs_is_named_at_the_deadline(self):
         parent = self.parent("--qos", "one")
-        refused = self.refused(self.ask(parent, 1, wait_s=8), DEADLINE, "a limit of the QOS is reached")
+        refused = self.refused(self.ask(parent, 1, wait_s=8), DEADLINE, "a limit of the QOS is reached",
+                               "wait longer (msa_wait) for the end of other jobs", "'sacctmgr show qos where name=one'")  # fmt: skip
         self.assertEqual(refused["reason"], "QOSMaxJobsPerUserLimit")
         self.only("wrap")
 
@@ -609,12 +610,13 @@ class Accounting(CompanionCase):
         self.refused(self.ask(self.parent("--qos", "one"), 1, wait_s=0, settle_ms=600_000), DEADLINE, "QOSMaxJobsPerUserLimit", limit=120)
 
     def test_a_limit_on_submitting_is_slurms_refusal(self):
-        self.refused(self.ask(self.parent("--qos", "single"), 1), EXHAUSTED, "Job violates accounting/QOS policy")
+        self.refused(self.ask(self.parent("--qos", "single"), 1), EXHAUSTED, "Job violates accounting/QOS policy", "ask for less, or again when other jobs have ended")
 
     def test_a_limit_on_one_job_is_told_at_once(self):
         parent = self.parent("--qos", "small")
-        refused = self.refused(self.ask(parent, 8, wait_s=600), OUT_OF_RANGE, "ask for less")
+        refused = self.refused(self.ask(parent, 8, wait_s=600), OUT_OF_RANGE, "ask for less (cores)", "'sacctmgr show qos where name=small'")
         self.assertEqual(refused["reason"], "QOSMaxCpuPerJobLimit")
+        self.assertNotIn("msa_wait", refused["message"])
         self.ask(parent, 4).expect("CompanionGranted")
 
     def test_a_smaller_member_fits_below_a_limit_on_one_job(self):

@@ -84,6 +84,45 @@ class Gateways(Case):
         self.assertIn(f"--gateways=1: job {job} has 0; give --gateways to sbatch or salloc", self.output("out"))
 
 
+class LostOptions(Case):
+    """Of steps that are not msa's."""
+
+    def test_what_a_step_would_lose_is_refused_with_the_reason_and_a_remedy(self):
+        for words, text in (
+            (["--msa=no", "--nam=1G"], "--nam=1G would be lost: --msa=no leaves the step to Slurm; leave out --msa=no"),
+            (["--msa=no", "--nam-region=data"], "--nam-region=data would be lost: --msa=no"),
+            (["--mpi=pmi2", "--gateways=1"], "--gateways=1 would be lost: --mpi=pmi2 leaves the step to Slurm; give srun --mpi=none"),
+            (["--mpi=pmi2", "--on-child-failure=event"], "--on-child-failure=event would be lost: --mpi=pmi2"),
+        ):
+            with self.subTest(words=words):
+                self.assertIn(text, self.refused("srun", "-Q", *words, "true"))
+
+    def test_what_the_job_was_given_is_no_error_in_a_step_that_is_slurms(self):
+        script = "srun --msa=no echo no; srun --mpi=pmi2 echo pmi2; srun printenv MSA_GATEWAYS; srun --msa=no --nam=100M true"
+        job = self.batch(script, "--gateways=1", "--nam=100M", "--on-child-failure=event")
+        self.eventually("it ends", lambda: HOSTS.state(job).startswith("FAILED"), limit=60)
+        # Slurm's own word may stand between them: a step waits until the one before has left its cores.
+        self.assertEqual([line for line in self.output().splitlines() if not line.startswith("srun: ")], ["no", "pmi2", "gw0"])
+        self.assertIn("--nam=100M would be lost: --msa=no", self.output())
+
+    def test_a_job_that_is_left_to_slurm_says_so_to_a_step_with_options(self):
+        job = self.batch("srun --on-child-failure=event true", "--msa=no")
+        self.eventually("it ends", lambda: HOSTS.state(job).startswith("FAILED"), limit=60)
+        self.assertIn("would be lost: the job's --msa=no leaves the step to Slurm; give srun --msa=yes", self.output())
+
+    def test_a_node_without_node_daemon_takes_no_step_with_options(self):
+        self.without("bn0", "msa-noded")
+        bn0 = ["-p", "booster", "-w", "bn0"]
+        self.assertEqual(HOSTS.on("ctl", "srun", "-Q", *bn0, "hostname", user=USER).stdout, "bn0\n")
+        text = self.refused("srun", "-Q", *bn0, "--on-child-failure=event", "hostname")
+        self.assertRegex(text, "msa: --on-child-failure=event would be lost: node bn0 has no node daemon of msa .*start msa-noded there")
+        with self.subTest("a script and its steps go on"):
+            job = self.batch("srun hostname", *bn0, "--on-child-failure=event")
+            self.eventually("it ends", lambda: HOSTS.state(job).startswith("COMPLETED"), limit=60)
+            self.assertIn("bn0\n", self.output())
+            self.assertIn("script runs without msa: --on-child-failure=event would be lost: node bn0", HOSTS.log_of("bn0", "slurmd"))
+
+
 class Memory(Case):
     def hold(self, name, *options):
         """A job on cn0 that holds a region of its own, of that name."""

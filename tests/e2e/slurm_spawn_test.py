@@ -237,6 +237,27 @@ class Faults(Case):
         self.assertNotRegex(self.output(), r"(?m)^code 0$")
         self.nothing_is_left()
 
+    def test_each_step_of_a_job_has_its_own_way_with_a_childs_failure(self):
+        """The first step's is no other's, and a step without the option has the default."""
+        step = f"{PLAN} --maxprocs 1 --parent-waits --stay {SHARED}"
+        job = self.batch(f"srun -n1 --on-child-failure=event {step}/go\n"
+                         f"srun -n1 --on-child-failure=kill {step}/never\n"
+                         f"srun -n1 {step}/never\n", "-p", "cluster", "-N1", "-n4")  # fmt: skip
+        for number in range(3):
+            self.eventually("the child is there", lambda n=number: self.output().count("remote=1 ") == n + 1, limit=60)
+            HOSTS.shell("cn0", "pkill -KILL -n -x mpi_spawn_plan")
+            if number > 0:
+                # The children's sruns are steps too.
+                ended = f"msa: step {2 * number} is ended: spawn {number + 1}, which it is connected to, failed"
+                self.eventually("its parent is ended", lambda text=ended: text in self.output(), limit=60)
+                continue
+            self.eventually("the child's end is known", lambda: HOSTS.rows("spawn", "list") == [])
+            (SHARED / "go").touch()
+            self.eventually("the parent went on until it was told", lambda: "msa: step 0 is aborted by task 0" in self.output(), limit=60)
+            self.assertNotIn("step 0 is ended", self.output())
+        self.eventually(f"job {job} is over", lambda: job not in queue(), limit=60)
+        self.nothing_is_left()
+
     def test_scancel_of_the_parent_takes_its_companion_along(self):
         job, (companion,) = self.staying("--info", "arch=booster")
         HOSTS.on("ctl", "scancel", job)

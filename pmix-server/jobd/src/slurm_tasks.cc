@@ -140,6 +140,7 @@ void SlurmTasks::TellHead() {
     SlurmJoined& joined = all[{task.step, task.join.ntasks}];
     joined.step = task.step;
     joined.ntasks = task.join.ntasks;
+    joined.on_child_failure = task.join.on_child_failure;
     SlurmCommand command{task.join.argv, task.join.cwd};
     if (joined.commands.empty() || joined.commands.back() != command)
       joined.commands.push_back(std::move(command));

@@ -159,6 +159,14 @@ TEST_F(SlurmTasksTest, JoinsOfOneMomentReachTheHeadTogether) {
   EXPECT_EQ(tasks_->waiting(), 2u);
 }
 
+TEST_F(SlurmTasksTest, TheHeadHearsWhatTheStepDoesWhenAChildFails) {
+  SlurmJoin join = Join(0, Process());
+  join.join.on_child_failure = "event";
+  tasks_->OnJoin(1, std::move(join));
+  ASSERT_TRUE(Until([&] { return !joined_.empty(); }));
+  EXPECT_EQ(joined_[0].on_child_failure, "event");
+}
+
 TEST_F(SlurmTasksTest, AStartAnswersWithTheEnvironmentAndTheDescriptor) {
   SlurmJoin join = Join(0, Process());
   join.join.environment = {"LD_PRELOAD=libtrace.so"};

@@ -198,10 +198,11 @@ struct SlurmTaskJoin {
   JobId component_job;
   std::uint32_t cpus_per_task = 1;
   std::vector<std::string> environment;  // "K=V", of kSlurmJoinVariables those that are set
+  std::string on_child_failure;  // of the step: "kill", "event"; empty, from an older plugin: the job's
   template <class A>
   void Fields(A& a) {
     a(version, job, step, rank, local_id, ntasks, argv, cwd, ticket, part, component_job, cpus_per_task,
-      environment);
+      environment, on_child_failure);
   }
 };
 
