@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "msa/job/records.h"
+#include "msa/job/slurm_reasons.h"
 
 #include "output/text.h"
 
@@ -17,103 +18,57 @@ constexpr std::size_t kMaxBlockers = 10;
 struct Known {
   std::string_view word;  // or its beginning, if it ends with '*'
   std::string_view explanation;
-  std::string_view remedy;
 };
-// {job}: its id; {partition}; {qos}; {account}.
+// {job}: its id; {partition}; {qos}; {account}. What helps: RemedyText.
 constexpr auto kKnown = std::to_array<Known>({
-    {"", "Slurm has not looked at it yet", "ask again in some seconds"},
-    {"Resources", "the nodes or cores that it asks for in partition '{partition}' are in use", ""},
-    {"Priority", "jobs of higher priority in partition '{partition}' come first",
-     "a shorter --time lets Slurm fit it into gaps before them"},
-    {"Dependency", "it waits for other jobs", ""},
+    {"", "Slurm has not looked at it yet"},
+    {"Resources", "the nodes or cores that it asks for in partition '{partition}' are in use"},
+    {"Priority", "jobs of higher priority in partition '{partition}' come first"},
+    {"Dependency", "it waits for other jobs"},
     {"DependencyNeverSatisfied",
-     "a job that it depends on ended otherwise than it demands: it can never start",
-     "cancel it, 'msactl job cancel {job}', and submit it again"},
-    {"BeginTime", "its time of --begin has not come", ""},
-    {"JobHeldUser", "its user holds it", "release it: 'scontrol release {job}'"},
-    {"JobHeldAdmin", "an operator holds it", "ask the operators; only they can release it"},
-    {"JobHoldMaxRequeue", "it was requeued too often and is held",
-     "look for the cause, then 'scontrol release {job}'"},
-    {"launch_failed_requeued_held", "its start failed, and Slurm holds it",
-     "ask the operators why, then 'scontrol release {job}'"},
-    {"launch failed requeued held", "its start failed, and Slurm holds it",
-     "ask the operators why, then 'scontrol release {job}'"},
-    {"ReqNodeNotAvail", "nodes that it needs are down, drained or reserved",
-     "see 'msactl node list'; name no nodes (--nodelist), or wait until they are back"},
-    {"Nodes_required_for_job*", "nodes that it needs are down, drained, or reserved for other jobs",
-     "see 'msactl node list'"},
-    {"Nodes required for job*", "nodes that it needs are down, drained, or reserved for other jobs",
-     "see 'msactl node list'"},
-    {"NodeDown", "a node that it needs is down", "see 'msactl node list'"},
-    {"PartitionDown", "partition '{partition}' starts no jobs at present (State=DOWN)",
-     "use another module, or wait for the operators"},
-    {"PartitionInactive", "partition '{partition}' takes and starts no jobs (State=INACTIVE)",
-     "use another module, or wait for the operators"},
-    {"PartitionNodeLimit", "it asks for more nodes than a job may have in partition '{partition}', or fewer",
-     "ask for another number: 'scontrol update job={job} numnodes=N'"},
-    {"PartitionTimeLimit", "its time limit is beyond that of partition '{partition}'",
-     "lower it: 'scontrol update job={job} timelimit=T'; 'sinfo -p {partition}' tells the limit"},
-    {"PartitionConfig", "partition '{partition}' cannot run what it asks for",
-     "compare 'scontrol show partition {partition}' with 'scontrol show job {job}'"},
-    {"BadConstraints", "no nodes of partition '{partition}' have what it asks for: it can never start",
-     "cancel it and ask for other features, nodes or cores"},
+     "a job that it depends on ended otherwise than it demands: it can never start"},
+    {"BeginTime", "its time of --begin has not come"},
+    {"JobHeldUser", "its user holds it"},
+    {"JobHeldAdmin", "an operator holds it"},
+    {"JobHoldMaxRequeue", "it was requeued too often and is held"},
+    {"launch_failed_requeued_held", "its start failed, and Slurm holds it"},
+    {"launch failed requeued held", "its start failed, and Slurm holds it"},
+    {"ReqNodeNotAvail", "nodes that it needs are down, drained or reserved"},
+    {"Nodes_required_for_job*", "nodes that it needs are down, drained, or reserved for other jobs"},
+    {"Nodes required for job*", "nodes that it needs are down, drained, or reserved for other jobs"},
+    {"NodeDown", "a node that it needs is down"},
+    {"PartitionDown", "partition '{partition}' starts no jobs at present (State=DOWN)"},
+    {"PartitionInactive", "partition '{partition}' takes and starts no jobs (State=INACTIVE)"},
+    {"PartitionNodeLimit", "it asks for more nodes than a job may have in partition '{partition}', or fewer"},
+    {"PartitionTimeLimit", "its time limit is beyond that of partition '{partition}'"},
+    {"PartitionConfig", "partition '{partition}' cannot run what it asks for"},
+    {"BadConstraints", "no nodes of partition '{partition}' have what it asks for: it can never start"},
     {"Licenses",
-     "licences that it asks for ({licenses}) are in use; network attached memory and gateways are licences",
-     "'scontrol show licenses' tells how many are free; ask for less, or wait"},
-    {"Reservation", "its reservation has not begun, or has no room", "see 'scontrol show reservation'"},
-    {"ReservationDeleted", "its reservation is gone", "submit it again without --reservation"},
-    {"InvalidQOS", "the quality of service '{qos}' is gone, or not for it",
-     "'scontrol update job={job} qos=NAME'"},
-    {"InvalidAccount", "account '{account}' is gone, or not for it",
-     "'scontrol update job={job} account=NAME'"},
-    {"JobArrayTaskLimit", "its array runs as many tasks at once as it allows (--array=...%N)",
-     "'scontrol update job={job} arraytaskthrottle=N' allows more"},
-    {"BurstBufferResources", "what it stages in has no room", "see 'msactl region df'"},
-    {"BurstBufferStageIn", "its files are being staged in", ""},
-    {"BurstBufferOperation", "an operation of staging failed; the text behind the reason tells which",
-     "mend it and submit again"},
-    {"Cleaning", "nodes of its last run are being cleaned up", ""},
-    {"Prolog", "a program of the operators (prolog) runs before it", ""},
-    {"FrontEndDown", "no host is there to start it", "ask the operators"},
-    {"DeadLine", "it cannot end before its --deadline any more", "cancel it and submit it anew"},
-    {"SystemFailure", "Slurm itself failed", "ask the operators"},
-    {"QOSNotAllowed", "the quality of service '{qos}' may not use partition '{partition}'",
-     "'scontrol update job={job} qos=NAME'"},
-    {"AccountNotAllowed", "account '{account}' may not use partition '{partition}'",
-     "'scontrol update job={job} account=NAME'"},
+     "licences that it asks for ({licenses}) are in use; network attached memory and gateways are licences"},
+    {"Reservation", "its reservation has not begun, or has no room"},
+    {"ReservationDeleted", "its reservation is gone"},
+    {"InvalidQOS", "the quality of service '{qos}' is gone, or not for it"},
+    {"InvalidAccount", "account '{account}' is gone, or not for it"},
+    {"JobArrayTaskLimit", "its array runs as many tasks at once as it allows (--array=...%N)"},
+    {"BurstBufferResources", "what it stages in has no room"},
+    {"BurstBufferStageIn", "its files are being staged in"},
+    {"BurstBufferOperation", "an operation of staging failed; the text behind the reason tells which"},
+    {"Cleaning", "nodes of its last run are being cleaned up"},
+    {"Prolog", "a program of the operators (prolog) runs before it"},
+    {"FrontEndDown", "no host is there to start it"},
+    {"DeadLine", "it cannot end before its --deadline any more"},
+    {"SystemFailure", "Slurm itself failed"},
+    {"QOSNotAllowed", "the quality of service '{qos}' may not use partition '{partition}'"},
+    {"AccountNotAllowed", "account '{account}' may not use partition '{partition}'"},
 });
 
-// "QOSMaxCpuPerUserLimit" -> what it counts.
-constexpr auto kCounted = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"Submit", "jobs in the queue"},
-    {"Jobs", "jobs that run"},
-    {"Job", "jobs that run"},
-    {"Cpu", "cores"},
-    {"Node", "nodes"},
-    {"Mem", "memory"},
-    {"Gres", "generic resources"},
-    {"Lic", "licences"},
-    {"BB", "burst buffers"},
-    {"Billing", "billing units"},
-    {"Wall", "time"},
-});
-
-bool Holds(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-std::string Filled(std::string_view text, const JobInfo& job) {
+SlurmJobNames NamesOf(const JobInfo& job) {
   const SlurmJobFacts& facts = *job.slurm;
-  const std::string partition = facts.components.empty() ? "" : facts.components[0].partition;
-  const std::array<std::pair<std::string_view, std::string>, 5> values = {
-      {{"{job}", fmt::format("{}", job.id)},
-       {"{partition}", partition},
-       {"{qos}", facts.qos},
-       {"{account}", facts.account},
-       {"{licenses}", facts.licenses}}};
-  std::string out(text);
-  for (const auto& [key, value] : values)
-    for (std::size_t at = 0; (at = out.find(key, at)) != std::string::npos; at += value.size())
-      out.replace(at, key.size(), value);
-  return out;
+  return {.job = fmt::format("{}", job.id),
+          .partition = facts.components.empty() ? "" : facts.components[0].partition,
+          .qos = facts.qos,
+          .account = facts.account,
+          .licenses = facts.licenses};
 }
 
 const Known* FindKnown(std::string_view word) {
@@ -125,37 +80,21 @@ const Known* FindKnown(std::string_view word) {
   return nullptr;
 }
 
-bool IsLimit(std::string_view word) {
-  return (word.starts_with("QOS") || word.starts_with("Assoc") || word.starts_with("MaxSubmit")) &&
-         (Holds(word, "Limit") || Holds(word, "Max") || Holds(word, "Grp"));
-}
-
-Why ExplainLimit(std::string_view word, const JobInfo& job) {
+std::string ExplainLimit(const SlurmLimit& limit, const JobInfo& job) {
   const SlurmJobFacts& facts = *job.slurm;
-  std::string_view counted = "what it asks for";
-  for (const auto& [part, text] : kCounted) {
-    if (!Holds(word, part)) continue;
-    // "PerJob" is no count of jobs.
-    if (part == "Job" && Holds(word, "PerJob")) continue;
-    counted = text;
-    break;
-  }
-  const std::string whose = word.starts_with("QOS") ? fmt::format("of the quality of service '{}'", facts.qos)
-                                                    : fmt::format("of account '{}'", facts.account);
-  Why out;
-  if (Holds(word, "PerJob")) {
-    out.explanation =
-        fmt::format("it asks for more than one job may have ({}) by a limit {}", counted, whose);
-    out.remedy = "ask for less, or use another --qos or --account; as it is it can never start";
-    return out;
-  }
-  const std::string_view per = Holds(word, "PerUser") || Holds(word, "PU")      ? " for one user"
-                               : Holds(word, "PerAccount") || Holds(word, "PA") ? " for one account"
-                               : Holds(word, "Grp")                             ? " for all of it together"
-                                                                                : "";
-  out.explanation = fmt::format("a limit {} on {}{} is reached by jobs that are there", whose, counted, per);
-  out.remedy = "it starts when one of them ends; another --qos or --account may have room";
-  return out;
+  const std::string whose = limit.qos ? fmt::format("of the quality of service '{}'", facts.qos)
+                                      : fmt::format("of account '{}'", facts.account);
+  if (limit.of == SlurmLimit::Of::kJob)
+    return fmt::format("it asks for {} than one job may have ({}) by a limit {}",
+                       limit.least ? "less" : "more", limit.counted, whose);
+  // One on an association without a word for whose jobs it counts is its user's.
+  const bool user = limit.of == SlurmLimit::Of::kUser && limit.qos;
+  const std::string_view per = user                                   ? " for one user"
+                               : limit.of == SlurmLimit::Of::kAccount ? " for one account"
+                               : limit.of == SlurmLimit::Of::kAll     ? " for all of it together"
+                                                                      : "";
+  return fmt::format("a limit {} on {}{} is {}", whose, limit.counted, per,
+                     limit.used_up ? "used up" : "reached by jobs that are there");
 }
 
 std::string ClockTime(std::int64_t unix_ms) { return unix_ms == 0 ? "" : ShowTime(unix_ms); }
@@ -210,7 +149,8 @@ void AddBlockers(Why& why, const JobInfo& job, const std::vector<JobInfo>& jobs)
     why.blocked_by = Running(job, jobs, false);
   } else if (why.word.starts_with("Dependency")) {
     why.blocked_by = BlockersOf(job.slurm->dependency);
-  } else if (IsLimit(why.word) && !Holds(why.word, "PerJob")) {
+  } else if (const auto limit = ParseSlurmLimit(why.word);
+             limit && limit->of != SlurmLimit::Of::kJob && !limit->used_up) {
     why.blocked_by = Running(job, jobs, true);
   }
 }
@@ -273,16 +213,15 @@ Why ExplainSlurm(const JobInfo& job, const std::vector<JobInfo>& jobs) {
     more.erase(0, more.find_first_not_of(' '));
     word.resize(comma);
   }
-  if (IsLimit(word)) {
-    out = ExplainLimit(word, job);
-  } else if (const Known* known = FindKnown(word)) {
-    out.explanation = Filled(known->explanation, job);
-    out.remedy = Filled(known->remedy, job);
+  const SlurmJobNames names = NamesOf(job);
+  if (const Known* known = FindKnown(word)) {
+    out.explanation = WithNames(known->explanation, names);
+  } else if (const auto limit = ParseSlurmLimit(word)) {
+    out.explanation = ExplainLimit(*limit, job);
   } else {
     out.explanation = fmt::format("Slurm says '{}'", job.reason);
-    out.remedy =
-        fmt::format("squeue(1) explains its reasons; 'scontrol show job {}' tells all of it", job.id);
   }
+  out.remedy = RemedyText(word, RemedyFor::kJob, names);
   out.word = word;
   if (!more.empty()) out.explanation += fmt::format(" ({})", more);
   AddBlockers(out, job, jobs);

@@ -279,6 +279,19 @@ Listing JobListing(const std::vector<JobInfo>& jobs, std::int64_t now_ms) {
   return out;
 }
 
+bool CarriesOutput(const wire::StdioSpec& stdio) {
+  const bool to_file = !stdio.out.empty() && stdio.out != "none";
+  return stdio.out.empty() || (stdio.err.empty() && !to_file);
+}
+
+std::string MissingOutputText(const JobInfo& job, const Status& why) {
+  const bool written = !job.interactive || !job.stdout_path.empty();
+  const std::string rest = !written ? "it was kept nowhere else"
+                                    : fmt::format("'msactl job logs {}' has what was written", job.id);
+  return fmt::format("the last of the output of job {} may be missing: {}; {}", job.id,
+                     why.ok() ? "its node daemon did not answer in time" : why.message(), rest);
+}
+
 Details JobDetails(const JobInfo& job, std::int64_t now_ms) {
   Details out{.kind = "Job", .name = fmt::format("{}", job.id), .lines = {}, .fields = JobFields(job)};
   Lines& lines = out.lines;

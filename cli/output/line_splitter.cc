@@ -15,12 +15,33 @@ std::string LineSplitter::Label(const Source& source) const {
   return spawn == 0 ? fmt::format("{:>{}}: ", rank, width_) : fmt::format("s{}.{}: ", spawn, rank);
 }
 
+void LineSplitter::MayBePrompt(Part& part, bool prompt) {
+  if (part.prompt == prompt) return;
+  part.prompt = prompt;
+  if (prompt)
+    ++prompts_;
+  else
+    --prompts_;
+}
+
+LineSplitter::Held::iterator LineSplitter::Drop(Held::iterator it) {
+  MayBePrompt(it->second, false);
+  return held_.erase(it);
+}
+
 std::string LineSplitter::Add(const wire::Output& record) {
   if (record.spawn != 0) alone_ = false;
-  if (alone_) return record.data;
   const Source source{record.stream, record.spawn, record.rank.value};
-  Part& held = held_[source];
-  held.grown = true;
+  Task& task = tasks_[{record.spawn, record.rank.value}];
+  const std::uint64_t written = task.bytes[record.stream] += record.data.size();
+  ++task.records;
+  ++records_;
+  if (alone_) return record.data;
+  const auto it = held_.try_emplace(source).first;
+  Part& held = it->second;
+  held.rounds = 0;
+  held.task = &task;
+  held.of_others = records_ - task.records;
   const std::string label = Label(source);
   std::string out;
   std::string_view rest = record.data;
@@ -44,7 +65,8 @@ std::string LineSplitter::Add(const wire::Output& record) {
     out += label + held.text + (label.empty() ? "" : "\n");
     held.text.clear();
   }
-  if (held.text.empty()) held_.erase(source);
+  MayBePrompt(held, written % kStdioBuffer != 0);
+  if (held.text.empty()) Drop(it);
   return out;
 }
 
@@ -53,13 +75,17 @@ std::string LineSplitter::Idle(wire::Stream stream) {
   if (labels_ == Labels::kYes) return out;
   for (auto it = held_.begin(); it != held_.end();) {
     Part& part = it->second;
-    if (std::get<0>(it->first) != stream || part.grown) {
-      if (std::get<0>(it->first) == stream) part.grown = false;
+    if (std::get<0>(it->first) != stream || !part.prompt) {
+      ++it;
+      continue;
+    }
+    const bool busy = records_ - part.task->records != part.of_others;
+    if (++part.rounds <= (busy ? kBusyRounds : 1)) {
       ++it;
       continue;
     }
     out += part.text;
-    it = held_.erase(it);
+    it = Drop(it);
   }
   return out;
 }
@@ -73,7 +99,7 @@ std::string LineSplitter::Rest(wire::Stream stream) {
     }
     const std::string label = Label(it->first);
     out += label + it->second.text + (label.empty() ? "" : "\n");
-    it = held_.erase(it);
+    it = Drop(it);
   }
   return out;
 }

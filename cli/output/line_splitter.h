@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "msa/base/messages.h"
 
@@ -21,27 +23,45 @@ class LineSplitter {
   // What can be written now. A line longer than kMaxHeld is cut there.
   std::string Add(const wire::Output& record);
   // Parts of one stream that were there at the last call already and have not grown: a prompt, not a line
-  // under way. Nothing with labels.
+  // under way. Where other tasks have written meanwhile, parts that have not grown for kBusyRounds calls: the
+  // rest of a line stands in a queue then. Never a part that ends at a multiple of kStdioBuffer, where stdio
+  // has cut it. Nothing with labels.
   std::string Idle(wire::Stream stream);
   // All that is held of one stream; with labels each part gets a newline.
   std::string Rest(wire::Stream stream);
   // Parts are held that Idle would give out in time.
-  bool waits_for_idle() const noexcept { return labels_ == Labels::kNo && !held_.empty(); }
+  bool waits_for_idle() const noexcept { return labels_ == Labels::kNo && prompts_ > 0; }
 
   static constexpr std::size_t kMaxHeld = std::size_t{1} << 20;
+  static constexpr std::uint32_t kBusyRounds = 20;
+  // Of glibc's stdio, on a pipe.
+  static constexpr std::uint64_t kStdioBuffer = 4096;
 
  private:
   using Source = std::tuple<wire::Stream, std::uint32_t, std::uint32_t>;  // stream, spawn, rank
+  struct Task {
+    std::map<wire::Stream, std::uint64_t> bytes;
+    std::uint64_t records = 0;
+  };
   struct Part {
     std::string text;
-    bool grown = true;  // since the last Idle
+    bool prompt = false;       // may be one; counted in prompts_
+    std::uint32_t rounds = 0;  // calls of Idle since it has grown
+    const Task* task = nullptr;
+    std::uint64_t of_others = 0;  // records, when it has grown
   };
+  using Held = std::map<Source, Part>;
   std::string Label(const Source& source) const;
+  void MayBePrompt(Part& part, bool prompt);
+  Held::iterator Drop(Held::iterator it);
 
   const Labels labels_;
   const std::size_t width_;
   bool alone_;
-  std::map<Source, Part> held_;
+  Held held_;
+  std::size_t prompts_ = 0;
+  std::uint64_t records_ = 0;                                      // of all tasks
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Task> tasks_;  // by spawn and rank
 };
 
 }  // namespace msa::cli

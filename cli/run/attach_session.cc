@@ -16,7 +16,8 @@ namespace {
 // An acknowledgement at least each so many bytes, and when output pauses for kAckDelay (messages.h).
 constexpr std::uint64_t kAckBytes = 256u << 10;
 constexpr Millis kAckDelay{20};
-// Twice this at most until a prompt shows; the rest of a line that was cut follows within it.
+// Twice this at most until a prompt shows, LineSplitter::kBusyRounds times where other tasks write meanwhile;
+// the rest of a line that was cut follows within it.
 constexpr Millis kIdleLine{50};
 // A session that says nothing for so long is asked whether it is there. The third question that would be due
 // is not asked: it hangs. A job daemon that starts thousands of tasks answers within 0.1 s. Questions are
@@ -121,6 +122,7 @@ void AttachSession::Heard() {
 }
 
 void AttachSession::TryAgain(const Status& why) {
+  trouble_ = why;
   const SteadyTime now = SteadyNow();
   if (!away_since_) away_since_ = now;
   if (now - *away_since_ >= options_.patience) return Lose(why);
@@ -134,6 +136,7 @@ void AttachSession::TryAgain(const Status& why) {
 
 void AttachSession::Lose(const Status& why) {
   lost_ = true;
+  trouble_ = why;
   handlers_.on_lost(why);
 }
 
@@ -148,6 +151,8 @@ void AttachSession::OnLinkEnd(const Status& status) {
 
 void AttachSession::OnFrame(const wire::Frame& frame) {
   joined_ = true;
+  has_joined_ = true;
+  if (!trouble_.ok()) trouble_ = Status::Ok();
   away_since_.reset();
   backoff_ = Millis(0);
   Heard();
@@ -249,7 +254,7 @@ void AttachSession::LimitQueue() {
   link_->PauseReading();
 }
 
-// A part of a line that nobody adds to is a prompt: it is shown.
+// A part of a line that nobody adds to is a prompt, most likely: it is shown.
 void AttachSession::WaitForIdle() {
   if (idle_timer_ || !lines_.waits_for_idle()) return;
   idle_timer_ = loop_.After(kIdleLine, [this] {

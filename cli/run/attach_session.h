@@ -66,6 +66,10 @@ class AttachSession {
   bool Signal(int signal);
   // The job daemon has answered in the present session.
   bool joined() const noexcept { return joined_; }
+  // Or in an earlier one.
+  bool has_joined() const noexcept { return has_joined_; }
+  // Why the last session broke or could not be had; ok: it was answered, or may be yet.
+  const Status& trouble() const noexcept { return trouble_; }
   // Output or a notice of the tasks has come.
   bool has_received() const noexcept { return received_ > 0; }
   bool ended() const noexcept { return end_.has_value(); }
@@ -108,6 +112,8 @@ class AttachSession {
   std::optional<wire::SessionEnd> end_;
   bool end_reported_ = false;
   bool joined_ = false;
+  bool has_joined_ = false;
+  Status trouble_;
   bool lost_ = false;
   bool paused_ = false;
   std::uint64_t received_ = 0;  // last record

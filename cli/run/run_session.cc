@@ -30,6 +30,9 @@ constexpr std::chrono::seconds kSecondInterrupt{5};
 constexpr Millis kFinalEventWait{250};
 // After the controller's last word, for a session that has not been answered: a launch that failed early.
 constexpr Millis kJoinWait{500};
+// The same, for a session that broke at the job's end or came too late for it: as long as the job's head
+// keeps the output. A head that is gone is not waited for, its node daemon says so.
+constexpr Millis kOutputWait{10'000};
 // The same, for a node that does not answer: it may be coming back just then.
 constexpr Millis kSilentWait{3'000};
 // After a cancel, for the job's end: SIGTERM, 5 s, SIGKILL and a slow file system. Without the 5 s for one
@@ -418,7 +421,15 @@ void RunSession::OnSessionLost(const Status& why) {
     failure_ = why;  // refused before it was taken up: nothing of it runs
     return Leave(kLauncherCode);
   }
-  if (!final_) Inform(fmt::format("no connection to the output of {}: {}", JobName(), why.message()));
+  const auto inform =
+      [this, text = fmt::format("no connection to the output of {}: {}", JobName(), why.message())] {
+        if (!final_ && !leaving_) Inform(text);
+      };
+  // Of a job that has ended the controller says so in a moment.
+  if (is_step())
+    inform();
+  else
+    loop_.After(kJoinWait, inform);
   CheckFinished();
 }
 
@@ -445,11 +456,14 @@ void RunSession::CheckFinished() {
   if (end_) return FinishAfter(kFinalEventWait);
   // Of a node that hangs the controller has the last word.
   if (final_ && attach_->silent()) return FinishAfter(kSilentWait);
-  if (final_ && !attach_->joined()) FinishAfter(kJoinWait);
+  if (final_ && !attach_->joined()) FinishAfter(OutputIsMissing() ? kOutputWait : kJoinWait);
 }
 
 void RunSession::FinishAfter(Millis delay) {
-  if (finish_timer_) return;
+  const SteadyTime at = SteadyNow() + delay;
+  if (finish_timer_ && finish_at_ <= at) return;
+  if (finish_timer_) loop_.Cancel(*finish_timer_);
+  finish_at_ = at;
   finish_timer_ = loop_.After(delay, [this] {
     finish_timer_.reset();
     // A session that came up meanwhile is read to its end.
@@ -481,6 +495,12 @@ std::string RunSession::EndText() const {
   return attach_->HasSaid(text) ? "" : text;
 }
 
+bool RunSession::OutputIsMissing() const {
+  if (!attached_ || end_ || is_step() || !job_ || job_->started_at_ms == 0) return false;
+  if (!owner()) return attach_->has_joined();
+  return CarriesOutput(options_.spec->stdio);
+}
+
 void RunSession::Finish() {
   if (std::exchange(finishing_, true)) return;
   const bool never_started = final_ && job_->started_at_ms == 0 && !end_ && !is_step();
@@ -489,6 +509,8 @@ void RunSession::Finish() {
     return loop_.Stop();
   }
   if (const std::string text = EndText(); !text.empty()) Say(text);
+  if (OutputIsMissing() && !silent_end_)
+    Say(MissingOutputText(*job_, attach_->silent() ? Status::Ok() : attach_->trouble()));
   Leave(forced_code_.value_or(JobExitCode()));
 }
 

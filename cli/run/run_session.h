@@ -94,6 +94,8 @@ class RunSession {
   void LeaveWhenDrained();
   int JobExitCode() const;
   std::string EndText() const;
+  // The rest of the output was not got, and there was or may have been one.
+  bool OutputIsMissing() const;
 
   void Say(const std::string& text) { attach_->Say(text); }
   void Inform(const std::string& text) {
@@ -131,6 +133,7 @@ class RunSession {
   bool said_away_ = false;
   std::optional<TimerId> queue_timer_;
   std::optional<TimerId> finish_timer_;
+  SteadyTime finish_at_;
   std::optional<TimerId> retry_timer_;
   std::optional<SteadyTime> away_since_;
   std::optional<TimerId> answer_timer_;  // of the first request

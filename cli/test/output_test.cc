@@ -198,6 +198,43 @@ TEST(LineSplitter, GivesAPromptOutWhenNothingFollows) {
   EXPECT_EQ(lines.Idle(wire::Stream::kOut), "");
 }
 
+TEST(LineSplitter, TakesAFullBufferOfStdioForNoPrompt) {
+  LineSplitter lines(LineSplitter::Labels::kNo, 2);
+  const std::string half(LineSplitter::kStdioBuffer / 2, 'x');
+  EXPECT_EQ(lines.Add(Record(0, "line\n" + half.substr(5))), "line\n");
+  EXPECT_EQ(lines.Add(Record(0, half)), "");
+  EXPECT_FALSE(lines.waits_for_idle());
+  for (std::uint32_t i = 0; i < 3 * LineSplitter::kBusyRounds; ++i)
+    ASSERT_EQ(lines.Idle(wire::Stream::kOut), "") << i;
+  EXPECT_EQ(lines.Add(Record(1, "other\n")), "other\n");
+  EXPECT_EQ(lines.Add(Record(0, "rest\n? ")), half.substr(5) + half + "rest\n");
+  EXPECT_TRUE(lines.waits_for_idle());
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "");
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "? ");
+}
+
+TEST(LineSplitter, CountsTheBuffersOfEachStreamByItself) {
+  LineSplitter lines(LineSplitter::Labels::kNo, 2);
+  EXPECT_EQ(lines.Add(Record(0, "error\n", wire::Stream::kErr)), "error\n");
+  EXPECT_EQ(lines.Add(Record(0, std::string(LineSplitter::kStdioBuffer, 'x'))), "");
+  EXPECT_FALSE(lines.waits_for_idle());
+}
+
+TEST(LineSplitter, GivesAPromptOutLaterWhereOtherTasksWriteMeanwhile) {
+  LineSplitter lines(LineSplitter::Labels::kNo, 2);
+  EXPECT_EQ(lines.Add(Record(0, "name? ")), "");
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "");
+  EXPECT_EQ(lines.Add(Record(1, "other\n")), "other\n");
+  for (std::uint32_t i = 1; i < LineSplitter::kBusyRounds; ++i)
+    ASSERT_EQ(lines.Idle(wire::Stream::kOut), "") << i;
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "name? ");
+  // What the task itself writes to its other stream makes no session busy.
+  EXPECT_EQ(lines.Add(Record(0, "again? ")), "");
+  EXPECT_EQ(lines.Add(Record(0, "hint\n", wire::Stream::kErr)), "hint\n");
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "");
+  EXPECT_EQ(lines.Idle(wire::Stream::kOut), "again? ");
+}
+
 TEST(LineSplitter, PassesTheOutputOfOneTaskOnUntilItSpawns) {
   LineSplitter lines(LineSplitter::Labels::kNo, 1);
   EXPECT_EQ(lines.Add(Record(0, "part")), "part");
@@ -316,6 +353,30 @@ TEST(JobTexts, ExpectedStartsOfOtherDaysHaveTheirDay) {
   job.expected_start_ms = kNow + 365LL * 86'400'000;
   EXPECT_THAT(Render(JobListing({job}, kNow), {}),
               HasSubstr("expected at " + ShowTime(job.expected_start_ms)));
+}
+
+TEST(JobTexts, SayThatOutputMayBeMissingWhyAndWhereItIs) {
+  JobInfo job;
+  job.id = JobId(7);
+  job.interactive = true;
+  const Status why(Code::kNotFound, "job 7 is over on node cn0: it was killed");
+  EXPECT_EQ(
+      MissingOutputText(job, why),
+      "the last of the output of job 7 may be missing: job 7 is over on node cn0: it was killed; it was "
+      "kept nowhere else");
+  job.interactive = false;
+  EXPECT_EQ(MissingOutputText(job, Status::Ok()),
+            "the last of the output of job 7 may be missing: its node daemon did not answer in time; "
+            "'msactl job logs 7' has what was written");
+}
+
+TEST(JobTexts, KnowWhatAnAttachedMsactlShows) {
+  EXPECT_TRUE(CarriesOutput({}));
+  EXPECT_TRUE(CarriesOutput({.out = "", .err = "file"}));
+  EXPECT_TRUE(CarriesOutput({.out = "none", .err = ""}));
+  EXPECT_FALSE(CarriesOutput({.out = "file", .err = ""}));
+  EXPECT_FALSE(CarriesOutput({.out = "file", .err = "none"}));
+  EXPECT_FALSE(CarriesOutput({.out = "none", .err = "none"}));
 }
 
 std::vector<NodeInfo> Nodes(const std::string& module, const std::string& prefix, std::uint32_t count,

@@ -80,7 +80,16 @@ TEST(SlurmWhy, LimitsSayWhoseAndWhat) {
   const Why never = ExplainSlurm(Waiting(9, "QOSMaxCpuPerJobLimit"), {Running(2, 0)});
   EXPECT_THAT(never.explanation, HasSubstr("more than one job may have (cores)"));
   EXPECT_THAT(never.remedy, HasSubstr("never start"));
+  EXPECT_THAT(never.remedy, HasSubstr("'sacctmgr show qos where name=fast' tells the limit"));
   EXPECT_THAT(never.blocked_by, IsEmpty());
+  const Why account = ExplainSlurm(Waiting(9, "MaxCpuPerAccount"), {Running(2, 0)});
+  EXPECT_THAT(account.explanation, HasSubstr("of the quality of service 'fast' on cores for one account"));
+  EXPECT_THAT(account.blocked_by, Ids({2}));
+  const Why used_up = ExplainSlurm(Waiting(9, "AssocGrpCPUMinutesLimit"), {Running(2, 0)});
+  EXPECT_THAT(used_up.explanation,
+              HasSubstr("of account 'physics' on cores for all of it together is used up"));
+  EXPECT_THAT(used_up.remedy, HasSubstr("ask the administrator for more"));
+  EXPECT_THAT(used_up.blocked_by, IsEmpty());
 }
 
 TEST(SlurmWhy, ReasonsWithATextBehindThemKeepIt) {

@@ -64,7 +64,7 @@ set(MSA_TEST_SUPPORT_INCLUDE ${CMAKE_SOURCE_DIR}/tests/support/include)
 function(msa_add_test name)
   cmake_parse_arguments(arg "SERIAL" "TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 180)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE msa_options ${arg_LINK} GTest::gmock GTest::gtest_main)
@@ -81,7 +81,7 @@ function(msa_add_test name)
     return()
   endif()
   # PRE_TEST: a program that is not built yet (only one target asked for) does not stop the build.
-  gtest_discover_tests(${name} TEST_PREFIX ${name}/ DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 30
+  gtest_discover_tests(${name} TEST_PREFIX ${name}/ DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
     PROPERTIES TIMEOUT ${arg_TIMEOUT} TEST_LIST ${name}_cases)
   # gtest_discover_tests flattens lists inside PROPERTIES (a second label is lost); ctest reads this file after its own.
   set(file ${CMAKE_CURRENT_BINARY_DIR}/${name}_properties.cmake)

@@ -64,10 +64,10 @@ mkdir -p /run/mysqld /var/spool/mysql && chown mysql:mysql /run/mysqld /var/spoo
 mariadb-install-db --user=mysql --datadir=/var/spool/mysql --skip-test-db --auth-root-authentication-method=socket >/var/log/mysql-install.log 2>&1
 setsid mariadbd --user=mysql --datadir=/var/spool/mysql --socket=/run/mysqld/mysqld.sock --skip-networking \\
   --innodb-buffer-pool-size=64M --innodb-log-file-size=16M --innodb-lock-wait-timeout=900 </dev/null >/var/log/mariadbd.log 2>&1 &
-for i in $(seq 200); do mariadb-admin ping >/dev/null 2>&1 && break; sleep 0.05; done
+for i in $(seq 2400); do mariadb-admin ping >/dev/null 2>&1 && break; sleep 0.05; done
 mariadb -e "create user slurm@localhost identified by 'slurm'; grant all on slurm_acct_db.* to slurm@localhost"
 slurmdbd
-for i in $(seq 200); do sacctmgr -n list cluster >/dev/null 2>&1 && break; sleep 0.05; done
+for i in $(seq 2400); do sacctmgr -n list cluster >/dev/null 2>&1 && break; sleep 0.05; done
 sacctmgr -i add cluster {name} >/dev/null
 sacctmgr -i add account vcluster description=vcluster organization=vcluster >/dev/null
 sacctmgr -i add user root account=vcluster >/dev/null
@@ -118,7 +118,7 @@ def relay_script(options):
     return (
         f"setsid {shlex.join(command)} </dev/null >/var/log/msa-gatewayd.log 2>&1 &\n"
         "relay=$!\n"
-        f"for i in $(seq 200); do [ $(cat /sys/class/net/{network.TUN}/carrier 2>/dev/null || echo 0) = 1 ] && break; "
+        f"for i in $(seq 1500); do [ $(cat /sys/class/net/{network.TUN}/carrier 2>/dev/null || echo 0) = 1 ] && break; "
         "kill -0 $relay 2>/dev/null || break; sleep 0.02; done\n"
         "kill -0 $relay 2>/dev/null || { cat /var/log/msa-gatewayd.log; exit 1; }"
     )

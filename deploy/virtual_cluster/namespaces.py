@@ -65,7 +65,7 @@ def start_holder(cluster, host=None):
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
     )
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         pid = holder(cluster, host)
         if pid is not None:
@@ -74,7 +74,7 @@ def start_holder(cluster, host=None):
         if process.poll() is not None:
             raise Fault(f"cannot make namespaces: {process.stderr.read().decode().strip()}; a container wants --privileged")
         time.sleep(0.01)
-    raise Fault("namespaces were not there within 10 s")
+    raise Fault("namespaces were not there within 60 s")
 
 
 def enter(pid):
@@ -109,7 +109,7 @@ def end(cluster, host=None):
     if pid is None:
         return False
     os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if holder(cluster, host) is None and (host or not any(n.split(":")[1] == cluster for n, _ in holders())):
             return True

@@ -102,7 +102,7 @@ TEST_F(Batch, AHetScriptHoldsNodesOfBothModules) {
                                     "while [ ! -e " +
                                         Path("go") + " ]; do sleep 0.02; done\n");
   const std::string id = Submit({script});
-  ASSERT_TRUE(Eventually(20s, "it runs", [&] { return JobIsIn(id, "RUNNING"); })) << Job(id)["reason"].text();
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(id, "RUNNING"); })) << Job(id)["reason"].text();
   EXPECT_EQ(cluster_->SlotsUsed(), 6) << "the script itself holds none";
   std::vector<std::string> nodes;
   const Json job = Job(id);
@@ -117,7 +117,7 @@ TEST_F(Batch, AChainOfThreeJobsRunsInOrder) {
   const std::string first = Submit({Holder("echo 1 >> " + Path("chain") + "\n")});
   const std::string second = Submit({"-d", "afterok:" + first, script, "2"});
   const std::string third = Submit({"-d", "afterok:" + first + ":" + second, script, "3"});
-  ASSERT_TRUE(Eventually(20s, "it runs", [&] { return JobIsIn(first, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(first, "RUNNING"); }));
   EXPECT_EQ(Job(second)["state"].text(), "PENDING");
   EXPECT_EQ(Job(second)["reason"].text(), "Dependency: waits for afterok:" + first);
   EXPECT_THAT(Run({"job", "show", third}).out,
@@ -130,9 +130,9 @@ TEST_F(Batch, AChainOfThreeJobsRunsInOrder) {
 TEST_F(Batch, AChainGoesOnOverADeathOfTheController) {
   const std::string first = Submit({Holder()});
   const std::string second = Submit({"-d", "afterany:" + first, "--wrap", "echo after", "-o", "after"});
-  ASSERT_TRUE(Eventually(20s, "it runs", [&] { return JobIsIn(first, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(first, "RUNNING"); }));
   ASSERT_TRUE(cluster_->KillDaemon("controller").ok());
-  ASSERT_TRUE(Eventually(20s, "the controller is back", [&] { return JobIsIn(second, "PENDING"); }));
+  ASSERT_TRUE(Eventually(30s, "the controller is back", [&] { return JobIsIn(second, "PENDING"); }));
   EXPECT_EQ(Job(second)["reason"].text(), "Dependency: waits for afterany:" + first);
   Go();
   EXPECT_EQ(Wait(second), 0);
@@ -173,7 +173,7 @@ TEST_F(Batch, CancelEndsTheScriptWithATermAndThenTheJob) {
   const std::string script =
       Script("trap.sh", "trap 'echo term; exit 0' TERM\necho ready\nwhile :; do sleep 0.05; done\n");
   const std::string id = Submit({"-o", "trap.out", script});
-  ASSERT_TRUE(Eventually(20s, "it is ready", [&] { return Output("trap.out") == "ready\n"; }));
+  ASSERT_TRUE(Eventually(30s, "it is ready", [&] { return Output("trap.out") == "ready\n"; }));
   EXPECT_EQ(Run({"job", "cancel", id}).code, 0);
   EXPECT_NE(Wait(id), 0);
   EXPECT_EQ(Job(id)["state"].text(), "CANCELLED");

@@ -108,7 +108,7 @@ TEST_F(Completion, BashCompletesJobs) {
   const std::string ended = Detach({"-J", "short", "true"});
   ASSERT_EQ(Run({"job", "wait", ended}).code, 0);
   const std::string live = Detach({"-J", "long", "sleep", "600"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(live, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(live, "RUNNING"); }));
   EXPECT_THAT(" " + Bash("msactl job show ") + " ",
               AllOf(HasSubstr(" " + ended + " "), HasSubstr(" " + live + " ")));
   EXPECT_EQ(Bash("msactl job cancel "), live) << "one that has ended cannot be cancelled";

@@ -255,14 +255,14 @@ TEST(Doctor, NamesDaemonsThatDoNotAnswer) {
   const pid_t supervisor = cluster.Daemon("supervisor");
   ::kill(supervisor, SIGSTOP);
   ::kill(cluster.Daemon("noded-cn1"), SIGKILL);
-  EXPECT_TRUE(Eventually(20s, "cn1 is missed", [&] { return IsSaid(doctor().Of("nodes"), "WARN", "cn1"); }));
+  EXPECT_TRUE(Eventually(30s, "cn1 is missed", [&] { return IsSaid(doctor().Of("nodes"), "WARN", "cn1"); }));
   ::kill(cluster.Daemon("controller"), SIGKILL);
   const Diagnosis found = doctor();
   EXPECT_EQ(found.code, 1);
   EXPECT_THAT(found.Of("system"), Says("FAIL", "cluster logs controller"));
   ::kill(supervisor, SIGCONT);
   EXPECT_TRUE(
-      Eventually(20s, "all is well again", [&] { return IsSaid(doctor().Of("nodes"), "OK", "2 nodes up"); }));
+      Eventually(30s, "all is well again", [&] { return IsSaid(doctor().Of("nodes"), "OK", "2 nodes up"); }));
 }
 
 TEST(Doctor, FindsWhatADeadSystemLeftAndTheRemedyHelps) {
@@ -272,10 +272,10 @@ TEST(Doctor, FindsWhatADeadSystemLeftAndTheRemedyHelps) {
   ASSERT_EQ(cluster.Run({"run", "-N", "2", "-n", "2", ProgramPath("mpi_hello")}).code, 0);
   const auto doctor = [&] { return Doctor(cluster.Msactl({})); };
   ::kill(cluster.Daemon("supervisor"), SIGKILL);
-  EXPECT_TRUE(Eventually(10s, "nobody supervises",
+  EXPECT_TRUE(Eventually(30s, "nobody supervises",
                          [&] { return IsSaid(doctor().Of("system"), "WARN", "without supervisor"); }));
   ::kill(cluster.Daemon("controller"), SIGKILL);
-  EXPECT_TRUE(Eventually(10s, "no controller",
+  EXPECT_TRUE(Eventually(30s, "no controller",
                          [&] { return IsSaid(doctor().Of("system"), "FAIL", "cluster down"); }));
   EXPECT_THAT(doctor().Of("strays"), Says("WARN", cluster.dir()));
   const support::ScratchDirectory elsewhere;
@@ -283,7 +283,7 @@ TEST(Doctor, FindsWhatADeadSystemLeftAndTheRemedyHelps) {
               HasSubstr("msactl cluster down --dir " + cluster.dir()));
   // The last of them: node daemons first, they would start job daemons again.
   for (const char* node : {"noded-cn0", "noded-cn1"}) ::kill(cluster.Daemon(node), SIGKILL);
-  EXPECT_TRUE(Eventually(10s, "all are dead", [&] {
+  EXPECT_TRUE(Eventually(30s, "all are dead", [&] {
     for (const auto& process : cluster.Processes()) ::kill(process.pid, SIGKILL);
     return cluster.Processes().empty();
   }));

@@ -104,7 +104,7 @@ TEST_F(Errors, ADescriptorThatIsClosedIsNotTakenForAnother) {
   const auto with = [](const std::string& closed) {
     Command command = cluster_->Msactl({});
     command.argv = {"sh", "-c", "exec \"$0\" run -n 1 sh -c 'cat; echo end' " + closed, command.argv[0]};
-    command.timeout = 20s;
+    command.timeout = 60s;
     return support::RunCommand(command);
   };
   const Outcome no_input = with("<&-");

@@ -76,10 +76,10 @@ TEST_F(Faults, AKilledNodeDaemonOfAMemberCostsARunningJobNothing) {
 TEST_F(Faults, AJobThatEndsWhileControllerAndNodeDaemonsAreDeadKeepsItsResult) {
   const std::string id = Detach({"-m", "cluster", "-N", "2", "-n", "2", "-o", "late.out", "sh", "-c",
                                  "while [ ! -e go ]; do sleep 0.02; done; echo $MSA_RANK; exit 5"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
   for (const char* name : {"noded-cn0", "noded-cn1", "controller"}) ::kill(cluster_->Daemon(name), SIGKILL);
   Go();
-  ASSERT_TRUE(Eventually(20s, "its end is known", [&] { return JobIsIn(id, "FAILED"); }));
+  ASSERT_TRUE(Eventually(30s, "its end is known", [&] { return JobIsIn(id, "FAILED"); }));
   EXPECT_EQ(Job(id)["exit_code"].number(), 5);
   const std::string output = support::ReadFile(cluster_->scratch().path() + "/late.out");
   EXPECT_THAT(Lines(output), testing::IsSupersetOf({"0", "1"}));
@@ -120,7 +120,8 @@ TEST_F(Faults, TheDeathOfAJobDaemonEndsItsJobAndNothingElse) {
 TEST_F(Faults, TheDeathOfTheHeadsJobDaemonEndsItsJobWithAText) {
   Process run(cluster_->Msactl({"run", "-m", "booster", "-n", "2", ProgramPath("mpi_fault"), "hang", "0"}));
   ASSERT_TRUE(run.ReadUntilText("up 1")) << run.err();
-  const auto job = Job(OnlyRunningJob());
+  const std::string id = OnlyRunningJob();
+  const auto job = Job(id);
   const std::string head = job["head_node"].text();
   for (const support::ProcessEntry& process : cluster_->Processes()) {
     if (process.command.find("mpi_fault") == std::string::npos ||
@@ -134,12 +135,15 @@ TEST_F(Faults, TheDeathOfTheHeadsJobDaemonEndsItsJobWithAText) {
   EXPECT_NE(outcome.code, 0) << outcome.Text();
   EXPECT_FALSE(outcome.timed_out);
   EXPECT_THAT(outcome.err, HasSubstr(head));
+  EXPECT_THAT(outcome.err, HasSubstr("the last of the output of job " + id + " may be missing: job " + id +
+                                     " is over on node " + head));
 }
 
-// The launcher is killed: within 2 s the slots are free and nothing of the job is left, its daemons included.
+// The launcher is killed: soon the slots are free and nothing of the job is left, its daemons included. That
+// takes less than 2 s on a machine that is otherwise still; an owner that may come back is waited for 10 s.
 void ExpectAllGoneSoon(const MiniCluster& cluster, const std::vector<pid_t>& daemons) {
   std::vector<std::string> left;
-  const bool gone = Eventually(2s, "slots, job daemons and directories are free", [&] {
+  const bool gone = Eventually(8s, "slots, job daemons and directories are free", [&] {
     left = cluster.Leftovers();
     for (const pid_t daemon : daemons)
       if (::kill(daemon, 0) == 0) left.push_back("job daemon " + std::to_string(daemon));
@@ -148,7 +152,7 @@ void ExpectAllGoneSoon(const MiniCluster& cluster, const std::vector<pid_t>& dae
   EXPECT_TRUE(gone) << testing::PrintToString(left) << " slots used: " << cluster.SlotsUsed();
 }
 
-TEST_F(Faults, AKilledLauncherEndsItsJobAndLeavesNothingWithinTwoSeconds) {
+TEST_F(Faults, AKilledLauncherEndsItsJobAndLeavesNothingSoon) {
   Process run(
       cluster_->Msactl({"run", "-m", "booster", "-N", "2", "-n", "4", ProgramPath("task"), "stubborn"}));
   ASSERT_TRUE(run.ReadUntil([&] { return Lines(run.out()).size() == 4; })) << run.err();
@@ -168,7 +172,7 @@ TEST_F(Faults, ALauncherThatIsKilledAfterItsJobHasEndedIsNotWaitedFor) {
   EXPECT_EQ(daemons.size(), 1U);
   run.Signal(SIGSTOP);
   EXPECT_EQ(Run({"job", "cancel", id}).code, 0);
-  ASSERT_TRUE(Eventually(10s, "it has ended", [&] { return JobIsIn(id, "CANCELLED"); }));
+  ASSERT_TRUE(Eventually(30s, "it has ended", [&] { return JobIsIn(id, "CANCELLED"); }));
   run.Signal(SIGKILL);
   ExpectAllGoneSoon(*cluster_, daemons);
 }
@@ -226,6 +230,32 @@ TEST_F(Faults, KillingANodeDaemonAtAnyMomentOfALaunchLosesNothing) {
   }
 }
 
+TEST_F(Faults, OutputThatIsUnreadWhenTheNodeDaemonDiesComesWhenItIsBack) {
+  constexpr std::size_t kBytes = 3'000'000;  // more than lies in sockets
+  Process run(cluster_->Msactl({"run", "-m", "cluster", "sh", "-c",
+                                "echo up; while [ ! -e go ]; do sleep 0.02; done; "
+                                "head -c " +
+                                    std::to_string(kBytes) + " /dev/zero | tr '\\0' x; exit 7"}));
+  ASSERT_TRUE(run.ReadUntilText("up")) << run.err();
+  const std::string id = OnlyRunningJob();
+  const std::string head = Job(id)["head_node"].text();
+  run.Signal(SIGSTOP);
+  Go();
+  const bool ended = Eventually(10s, "it has ended", [&] { return JobIsIn(id, "FAILED"); });
+  // No node daemon for a while.
+  const pid_t supervisor = cluster_->Daemon("supervisor");
+  ::kill(supervisor, SIGSTOP);
+  ::kill(cluster_->Daemon("noded-" + head), SIGKILL);
+  run.Signal(SIGCONT);
+  run.ReadUntil([] { return false; }, support::Millis(1500));
+  ::kill(supervisor, SIGCONT);
+  ASSERT_TRUE(ended);
+  const Outcome outcome = run.Wait();
+  EXPECT_EQ(outcome.code, 7) << outcome.err;
+  EXPECT_EQ(outcome.out.size(), 3 + kBytes) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("may be missing")));
+}
+
 // Each node daemon dies at its second launch, and so again at every second one after that.
 class LostLaunch : public testing::TestWithParam<const char*> {};
 
@@ -248,18 +278,18 @@ INSTANTIATE_TEST_SUITE_P(Points, LostLaunch, testing::Values("noded.start_job", 
 
 TEST_F(Faults, ANodeThatStaysAwayIsDownWithAReasonAndComesBackByItself) {
   const std::string id = Detach({"-m", "dam", "-o", "none", ProgramPath("task"), "stubborn"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
   const pid_t noded = cluster_->Daemon("noded-dn0");
   ASSERT_NE(noded, 0);
   ::kill(noded, SIGSTOP);
   const auto node = [] { return cluster_->Query({"node", "show", "dn0"}); };
-  EXPECT_TRUE(Eventually(25s, "dn0 is down", [&] { return node()["state"].text() == "DOWN"; }));
+  EXPECT_TRUE(Eventually(30s, "dn0 is down", [&] { return node()["state"].text() == "DOWN"; }));
   EXPECT_THAT(node()["reason"].text(), HasSubstr("heartbeat"));
-  EXPECT_TRUE(Eventually(5s, "its job failed with it", [&] { return JobIsIn(id, "NODE_FAIL"); }));
+  EXPECT_TRUE(Eventually(30s, "its job failed with it", [&] { return JobIsIn(id, "NODE_FAIL"); }));
   const Outcome outcome = Run({"run", "-m", "dam", "-I", "true"});
   EXPECT_EQ(outcome.code, 6) << outcome.Text();
   ::kill(noded, SIGCONT);
-  EXPECT_TRUE(Eventually(15s, "dn0 is up", [&] { return node()["state"].text() == "UP"; }));
+  EXPECT_TRUE(Eventually(30s, "dn0 is up", [&] { return node()["state"].text() == "UP"; }));
   EXPECT_EQ(Run({"run", "-m", "dam", "true"}).code, 0);
 }
 

@@ -46,7 +46,7 @@ TEST_F(GatewayNodes, BelongToOneJobAtATime) {
   const std::string first = Holder("1");
   const std::string second = Holder("1");
   ASSERT_TRUE(
-      Eventually(10s, "they run", [&] { return JobIsIn(first, "RUNNING") && JobIsIn(second, "RUNNING"); }));
+      Eventually(30s, "they run", [&] { return JobIsIn(first, "RUNNING") && JobIsIn(second, "RUNNING"); }));
   EXPECT_EQ(Job(first)["gateways"].list()[0].text(), "gw0");
   EXPECT_EQ(Job(second)["gateways"].list()[0].text(), "gw1");
   const std::string third = Detach({"--gateways", "1", "-o", "third.out", "printenv", "MSA_GATEWAYS"});

@@ -21,7 +21,12 @@ class Grants : public SharedCluster {
     return cluster_->Query(std::move(arguments))["items"].list();
   }
   static std::vector<Json> Allocs() { return List({"alloc", "list"}); }
-  static bool Held() { return Allocs().size() == 1 && Allocs()[0]["state"].text() == "HELD"; }
+  // One, in this state.
+  static bool OneIs(const std::string& state) {
+    const std::vector<Json> allocs = Allocs();
+    return allocs.size() == 1 && allocs[0]["state"].text() == state;
+  }
+  static bool Held() { return OneIs("HELD"); }
   // Until the spawned namespace runs, too.
   static bool Runs() { return Held() && List({"spawn", "list"}).size() == 1; }
 
@@ -58,7 +63,7 @@ TEST_F(Grants, AreListedShownAndDrawnWhileChildrenRun) {
                     HasSubstr("2 tasks on bn0  running, grant " + grant["id"].text())));
   Go();
   EXPECT_EQ(family.Wait().code, 0);
-  EXPECT_TRUE(Eventually(10s, "the job has given all back", [] { return Allocs().empty(); }));
+  EXPECT_TRUE(Eventually(30s, "the job has given all back", [] { return Allocs().empty(); }));
   const auto ended = List({"spawn", "list", job});
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0]["state"].text(), "ENDED");
@@ -68,11 +73,9 @@ TEST_F(Grants, AreListedShownAndDrawnWhileChildrenRun) {
 
 TEST_F(Grants, ASpawnThatWaitsIsListedWithItsReason) {
   const std::string holder = Detach({"-m", "booster", "-N", "2", "-n", "2", "--exclusive", "sleep", "600"});
-  ASSERT_TRUE(Eventually(20s, "the booster is taken", [&] { return JobIsIn(holder, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "the booster is taken", [&] { return JobIsIn(holder, "RUNNING"); }));
   Process family(Family({"-J", "waiter"}, {"--info", "msa_wait=5m"}));
-  ASSERT_TRUE(Eventually(60s, "it waits", [] {
-    return Allocs().size() == 1 && Allocs()[0]["state"].text() == "WAITING";
-  })) << family.err();
+  ASSERT_TRUE(Eventually(60s, "it waits", [] { return OneIs("WAITING"); })) << family.err();
   const Json waiting = Allocs()[0];
   EXPECT_TRUE(waiting["id"].is_null());
   EXPECT_FALSE(waiting["until"].is_null());

@@ -8,6 +8,7 @@ import csv
 import io
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -20,8 +21,15 @@ PROGRAMS = BUILD / "tests/programs"
 USER = "nobody"
 ALL = ["bn0", "bn1", "cn0", "cn1", "dn0", "gw0", "nam0"]
 NODES = [host for host in ALL if host != "nam0"]  # of Slurm
-# A requeued job starts again after so many seconds, instead of 120, or with slurmctld's pass each minute.
-REQUEUE_SOON = ("--slurm-conf", "AuthInfo=cred_expire=5")
+# A requeued job starts again after so many seconds, instead of 120, or with slurmctld's pass each minute. A step that a slurmd is
+# told of later than this has an expired credential.
+REQUEUE_SOON = ("--slurm-conf", "AuthInfo=cred_expire=20")
+# Of srun, about a step that waits until the nodes of the step before it are free again.
+WAITS = re.compile(r"(?m)^srun: (Job \d+ step creation (temporarily|still) disabled, retrying .*|Step created for job \d+)\n")
+
+
+def without_waits(text):
+    return WAITS.sub("", text)
 
 
 def taken(option):
@@ -33,7 +41,7 @@ def taken(option):
 
 
 class Unanswered(AssertionError):
-    """msactl could not list: nothing is known, not even that there is nothing."""
+    """A command failed, or msactl could not list: nothing is known, not even that there is nothing."""
 
 
 class Hosts:
@@ -50,7 +58,7 @@ class Hosts:
         self.shared.chmod(0o1777)
         unittest.addModuleCleanup(self.vcluster, "down", timeout=180)
         done = self.vcluster("up", "--scheduler", self.scheduler, "--bin", BUILD / "bin", "--share", BUILD,
-                             "--share", self.shared, *words, timeout=180)  # fmt: skip
+                             "--share", self.shared, "--timeout", 480, *words, timeout=600)  # fmt: skip
         print(done.stdout.splitlines()[0], flush=True)
 
     def words(self, verb, *words):
@@ -60,7 +68,7 @@ class Hosts:
         command = self.words(verb, *words)
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False)
         if check and done.returncode != 0:
-            raise AssertionError(f"{' '.join(command[1:])}: status {done.returncode}\n{done.stdout}{done.stderr}")
+            raise Unanswered(f"{' '.join(command[1:])}: status {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
     def exec_words(self, host, *command, user=None):
@@ -93,6 +101,11 @@ class Hosts:
 
     def up(self, host="ctl"):
         return sorted(row["node"] for row in self.rows("node", "list", host=host) if row["state"].lower() == "up")
+
+    def idle(self):
+        """Whether all of Slurm's nodes are."""
+        states = self.on("ctl", "sinfo", "-h", "-N", "-o", "%N %T", check=False).stdout.splitlines()
+        return sorted(states) == sorted(f"{node} idle" for node in NODES)
 
     def regions(self):
         return self.on("ctl", "msactl", "region", "list", "-f", "name", user=USER).stdout.split()
@@ -132,12 +145,13 @@ class HostsCase(unittest.TestCase):
 
     maxDiff = None
     hosts = None  # a Hosts
-    limit = 20  # seconds that are waited for what is given no other time
+    limit = 60  # seconds that are waited for what is given no other time
 
     def eventually(self, claim, condition, limit=None):
         """Waits for the condition and returns what it gave; the test fails if it never holds."""
         limit = self.limit if limit is None else limit
         end = time.monotonic() + limit
+        pause = 0.05
         while True:
             unanswered = ""
             try:
@@ -148,7 +162,8 @@ class HostsCase(unittest.TestCase):
                 unanswered = f"\n{error}"
             if time.monotonic() > end:
                 self.fail(f"not within {limit} s: {claim}{unanswered}\n{self.hosts.said()}")
-            time.sleep(0.05)
+            time.sleep(pause)
+            pause = min(1.5 * pause, 0.5)  # each look costs processors what the cluster could have
 
     def refused(self, done, *parts):
         self.assertNotEqual(done.returncode, 0, done.stdout)
@@ -186,7 +201,7 @@ class HostsCase(unittest.TestCase):
 
     def kill_daemon(self, host, daemon):
         """Returns when another one is there."""
-        before = self.hosts.pids(host, daemon)
+        before = self.eventually("it is there", lambda: self.hosts.pids(host, daemon))
         self.hosts.on(host, "kill", "-KILL", *before)
         self.eventually("it is back", lambda: self.hosts.pids(host, daemon) not in ([], before))
 
@@ -196,6 +211,10 @@ class HostsCase(unittest.TestCase):
             saved = f"grep -aq '{name}' /var/spool/slurmctld/job_state"
             self.eventually(f"job {name} is on disk", lambda s=saved: self.hosts.shell("ctl", s, check=False).returncode == 0, limit=60)
         self.hosts.shell("ctl", "pkill -KILL -x slurmctld && while pgrep -x slurmctld >/dev/null; do sleep 0.02; done")
+
+    def stop_slurmctld(self):
+        """In order: it writes down what it knows. One that is killed comes back with what was on disk, a drain that was lifted say."""
+        self.hosts.shell("ctl", "pkill -TERM -x slurmctld; while pgrep -x slurmctld >/dev/null; do sleep 0.02; done")
 
     def start_slurmctld(self):
         self.hosts.on("ctl", "slurmctld")
@@ -216,11 +235,11 @@ class JobsCase(HostsCase):
         self.hosts.on("ctl", "scancel", "--user", USER, check=False)
         self.nothing_is_left()
         for entry in self.hosts.shared.iterdir():
-            entry.unlink()
+            entry.unlink(missing_ok=True)
 
-    def nothing_is_left(self, limit=20):
-        self.eventually("Slurm has ended all jobs", lambda: self.hosts.on("ctl", "squeue", "-h").stdout == "", limit=60)
-        self.eventually("msa has ended all jobs", lambda: self.hosts.jobs() == {}, limit=limit)
+    def nothing_is_left(self):
+        self.eventually("Slurm has ended all jobs", lambda: self.hosts.on("ctl", "squeue", "-h").stdout == "")
+        self.eventually("msa has ended all jobs", lambda: self.hosts.jobs() == {})
 
     def batch(self, script, *options, name="out"):
         """Submits a script and returns the number of its job; what it prints is output(name)."""
@@ -233,7 +252,7 @@ class JobsCase(HostsCase):
 
     def output(self, name="out"):
         path = self.hosts.shared / name
-        return path.read_text() if path.exists() else ""
+        return without_waits(path.read_text()) if path.exists() else ""
 
 
 def main(**options):

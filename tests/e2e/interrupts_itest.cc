@@ -101,13 +101,13 @@ TEST_F(Interrupts, AJobDaemonKilledWithinALaunchEndsItAndLeavesNothing) {
   EXPECT_EQ(Job(LastJob())["state"].text(), "NODE_FAIL");
 }
 
-TEST_F(Interrupts, AnMsactlKilledAtAnyMomentBeforeItsOutputIsReadLeavesNoJobDaemonWithin2Seconds) {
+TEST_F(Interrupts, AnMsactlKilledAtAnyMomentBeforeItsOutputIsReadLeavesNoJobDaemonSoon) {
   for (int delay = 4; delay <= 40; delay += 4) {
     Process run(cluster_->Msactl({"run", "-n", "2", "sleep", "3599"}));
     run.ReadUntil([] { return false; }, support::Millis(delay));
     run.Signal(SIGKILL);
     const auto killed = std::chrono::steady_clock::now();
-    // A job daemon with a job has its peer socket or tasks; both are leftovers.
+    // A job daemon with a job has its peer socket or tasks; both are leftovers. An owner is waited for 10 s.
     std::vector<std::string> left;
     EXPECT_TRUE(Eventually(8s, "nothing is left",
                            [&] {
@@ -188,7 +188,7 @@ TEST_F(Interrupts, AStoppedControllerDoesNotDisturbTheOutputOfARunningJob) {
 TEST_F(Interrupts, CtrlCTwiceEndsARunningJobThoughItsControllerIsStopped) {
   Process run(cluster_->Msactl({"run", ProgramPath("task"), "stubborn"}));
   ASSERT_TRUE(run.ReadUntilText("up")) << run.err();
-  ASSERT_TRUE(Eventually(10s, "it is known to run", [] { return JobIsIn(LastJob(), "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it is known to run", [] { return JobIsIn(LastJob(), "RUNNING"); }));
   Stopped controller(cluster_->Daemon("controller"));
   run.Signal(SIGINT);
   ASSERT_TRUE(run.ReadUntilText("again")) << run.err();
@@ -208,7 +208,7 @@ TEST_F(Interrupts, AStoppedNodeDaemonIsNamedAndWaitedFor) {
   EXPECT_EQ(outcome.code, 3) << outcome.Text();
   EXPECT_EQ(outcome.out, "up\nend\n");
   EXPECT_THAT(outcome.err, HasSubstr("node dn0 answers again"));
-  ASSERT_TRUE(Eventually(15s, "dn0 is up", [] {
+  ASSERT_TRUE(Eventually(30s, "dn0 is up", [] {
     return cluster_->Query({"node", "show", "dn0"})["state"].text() == "UP";
   }));
 }
@@ -221,7 +221,7 @@ TEST_F(Interrupts, AStoppedNodeDaemonThatStaysAwayEndsTheRunWithTheNodesDeath) {
   EXPECT_EQ(outcome.code, 125) << outcome.Text();
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("dn0 does not answer"), HasSubstr("heartbeat")));
   noded.Continue();
-  ASSERT_TRUE(Eventually(15s, "dn0 is up", [] {
+  ASSERT_TRUE(Eventually(30s, "dn0 is up", [] {
     return cluster_->Query({"node", "show", "dn0"})["state"].text() == "UP";
   }));
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -118,9 +119,17 @@ TEST_F(Launch, TellsEachFailureOnceHoweverManyTasksMeetIt) {
     const auto missing = errors({"./no-such-program"}, 127);
     ASSERT_EQ(missing.size(), 1u) << testing::PrintToString(missing);
     EXPECT_THAT(missing[0], AllOf(HasSubstr("no-such-program"), HasSubstr("not found")));
-    EXPECT_THAT(errors({"sh", "-c", "kill -SEGV $$"}, 128 + SIGSEGV),
-                testing::ElementsAre("msactl: cn0: tasks 0-1: Segmentation fault",
-                                     "msactl: cn1: tasks 2-3: Segmentation fault"));
+    // Those of a moment share a line; on a busy machine they may be of several.
+    std::multiset<std::string> told;
+    for (const std::string& line : errors({"sh", "-c", "kill -SEGV $$"}, 128 + SIGSEGV)) {
+      std::smatch match;
+      ASSERT_TRUE(std::regex_match(
+          line, match, std::regex("msactl: (cn[01]): tasks? ([0-3])(-([0-3]))?: Segmentation fault")))
+          << line;
+      for (int rank = std::stoi(match[2]); rank <= std::stoi(match[match[4].matched ? 4 : 2]); ++rank)
+        told.insert(fmt::format("{} on {}", rank, match[1].str()));
+    }
+    EXPECT_THAT(told, testing::ElementsAre("0 on cn0", "1 on cn0", "2 on cn1", "3 on cn1"));
     EXPECT_THAT(errors({"sh", "-c", "[ $MSA_RANK != 2 ] || kill -SEGV $$"}, 128 + SIGSEGV),
                 testing::ElementsAre("msactl: cn1: task 2: Segmentation fault"));
   }
@@ -141,9 +150,9 @@ TEST_F(Launch, SaysThatADirectoryIsNotThere) {
 
 TEST_F(Launch, StartsNoTaskOfAnyComponentThatRunsIfOneProgramIsMissing) {
   const Outcome outcome =
-      Run({"run", "-m", "cluster", "sleep", "60", ":", "-m", "booster", "/no/such/program"}, 20s);
+      Run({"run", "-m", "cluster", "sleep", "60", ":", "-m", "booster", "/no/such/program"});
   EXPECT_EQ(outcome.code, 127) << outcome.Text();
-  EXPECT_LT(outcome.wall, 15s);
+  EXPECT_LT(outcome.wall, 45s) << "the other component was run";
 }
 
 // Lines of `text` are those of the program "task lines COUNT 100" of ranks 0 to 3, whole, each rank's in
@@ -254,7 +263,7 @@ TEST_F(Launch, LeavesNoProcessOfATaskBehind) {
   ASSERT_EQ(outcome.code, 0) << outcome.Text();
   const pid_t orphan = std::atoi(outcome.out.c_str() + 3);
   ASSERT_GT(orphan, 1);
-  EXPECT_TRUE(Eventually(5s, "the orphan is gone", [&] { return ::kill(orphan, 0) != 0; }));
+  EXPECT_TRUE(Eventually(30s, "the orphan is gone", [&] { return ::kill(orphan, 0) != 0; }));
 }
 
 TEST_F(Launch, DetachedJobsRunAndKeepTheirOutputInAFile) {
@@ -276,23 +285,27 @@ TEST_F(Launch, SaysThatTheOutputOfAnEndedRunIsNotKeptAndHowToKeepTheNext) {
 
 TEST_F(Launch, ShowsAnAttachedUserWhatAJobPrintsFromThenOn) {
   const std::string id =
-      Detach({"-o", "att.out", "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; echo late"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
+      Detach({"-o", "att.out", "sh", "-c", "while [ ! -e go ]; do echo tick; sleep 0.05; done; echo late"});
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
   Process attach(cluster_->Msactl({"job", "attach", id}));
+  ASSERT_TRUE(attach.ReadUntilText("tick")) << attach.err();
   cluster_->scratch().Write("go", "");
-  EXPECT_EQ(attach.Wait().code, 0);
-  EXPECT_EQ(support::ReadFile(cluster_->scratch().path() + "/att.out"), "late\n");
+  const Outcome outcome = attach.Wait();
+  EXPECT_EQ(outcome.code, 0) << outcome.Text();
+  EXPECT_THAT(outcome.out, testing::EndsWith("tick\nlate\n"));
+  EXPECT_THAT(support::ReadFile(cluster_->scratch().path() + "/att.out"), testing::EndsWith("tick\nlate\n"));
   ::unlink((cluster_->scratch().path() + "/go").c_str());
 }
 
 TEST_F(Launch, SendsSignalsToTasks) {
   const std::string id = Detach({"-o", "sig.out", ProgramPath("task"), "signals"});
   const std::string path = cluster_->scratch().path() + "/sig.out";
-  ASSERT_TRUE(Eventually(10s, "it is up", [&] { return support::ReadFile(path) == "up\n"; }));
+  ASSERT_TRUE(Eventually(30s, "it is up", [&] { return support::ReadFile(path) == "up\n"; }));
   EXPECT_EQ(Run({"job", "signal", "USR1", id}).code, 0);
-  ASSERT_TRUE(Eventually(5s, "it got SIGUSR1", [&] { return support::ReadFile(path) == "up\nsignal 10\n"; }));
+  ASSERT_TRUE(
+      Eventually(30s, "it got SIGUSR1", [&] { return support::ReadFile(path) == "up\nsignal 10\n"; }));
   EXPECT_EQ(Run({"job", "cancel", id}).code, 0);
-  ASSERT_TRUE(Eventually(10s, "it ended", [&] { return JobIsIn(id, "CANCELLED"); }));
+  ASSERT_TRUE(Eventually(30s, "it ended", [&] { return JobIsIn(id, "CANCELLED"); }));
 }
 
 // A local system of one real node: this machine as it is, so that nothing is oversubscribed and tasks are

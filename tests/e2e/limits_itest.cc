@@ -79,10 +79,10 @@ TEST_F(Limits, AboveTheDaemonsHardLimitAreLoweredWithANotice) {
 TEST_F(Limits, AWaitingJobShowsTheNodesThatItWillGet) {
   const std::string holder =
       Detach({"-m", "cluster", "-N", "2", "-n", "2", "--exclusive", "-t", "10", "sleep", "600"});
-  ASSERT_TRUE(Eventually(20s, "the cluster is taken", [&] { return JobIsIn(holder, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "the cluster is taken", [&] { return JobIsIn(holder, "RUNNING"); }));
   const std::string six = Detach({"-m", "cluster", "-n", "6", "-t", "10", "true"});
   const std::string three = Detach({"-m", "cluster", "-n", "3", "-t", "10", "true"});
-  EXPECT_TRUE(Eventually(10s, "it is planned", [&] { return Job(six)["nodes"].text() == "2"; }));
+  EXPECT_TRUE(Eventually(30s, "it is planned", [&] { return Job(six)["nodes"].text() == "2"; }));
   EXPECT_EQ(Job(three)["nodes"].text(), "1");
   EXPECT_EQ(Run({"job", "cancel", "--now", holder, six, three}).code, 0);
 }
@@ -155,7 +155,7 @@ TEST(OtherUsers, RootIsToldToRunAsTheOwnerOfTheSystem) {
   ASSERT_EQ((*cluster)->Run({"job", "alloc", "--no-shell", "-n", "1"}).code, 0);
   Command step = (*cluster)->Msactl({"run", "--job", "2", "true"});
   step.uid = 0;
-  step.timeout = 20s;
+  step.timeout = 60s;
   const Outcome refused = support::RunCommand(step);
   EXPECT_EQ(refused.code, 4) << refused.Text();
   EXPECT_EQ((*cluster)->Run({"job", "cancel", "--now", "2"}).code, 0);
@@ -174,7 +174,7 @@ TEST(DaemonsByHand, LeaveADirectoryThatIsThereAsItIs) {
     std::vector<std::string> argv = {support::BinaryPath(daemon)};
     argv.insert(argv.end(), where.begin(), where.end());
     if (std::string(daemon) == "msa-noded") argv.insert(argv.end(), {"--name", "cn0"});
-    const Outcome outcome = support::RunCommand({.argv = argv, .timeout = 20s});
+    const Outcome outcome = support::RunCommand({.argv = argv, .timeout = 60s});
     EXPECT_EQ(outcome.code, 2) << daemon << outcome.Text();
     EXPECT_THAT(outcome.err, AllOf(HasSubstr(dir), HasSubstr("has mode 0777"), HasSubstr("chmod 7")));
     EXPECT_EQ(fs::status(dir).permissions(), fs::perms(0777)) << daemon << " has changed its mode";

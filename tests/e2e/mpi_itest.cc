@@ -17,7 +17,7 @@ class Mpi : public SharedCluster {
     return count;
   }
   static Outcome Spawn(std::vector<std::string> place, std::vector<std::string> options,
-                       std::chrono::milliseconds timeout = 60s) {
+                       std::chrono::milliseconds timeout = 120s) {
     std::vector<std::string> arguments = {"run"};
     arguments.insert(arguments.end(), place.begin(), place.end());
     arguments.push_back(ProgramPath("mpi_spawn"));
@@ -155,25 +155,23 @@ TEST_F(Mpi, MpichCarriesDataBetweenAllNodesUndamaged) {
 TEST_F(Mpi, AnAbortOfMpichEndsAllRanksWithItsCode) {
   const std::string fault = ProgramPath("mpich_fault");
   const Outcome outcome = Run({"run", "-m", "cluster", "-n", "2", fault, "abort", "3", "17", ":", "-m",
-                               "booster", "-n", "2", fault, "abort", "3", "17"},
-                              30s);
+                               "booster", "-n", "2", fault, "abort", "3", "17"});
   EXPECT_EQ(outcome.code, 17) << outcome.Text();
   EXPECT_THAT(outcome.err, HasSubstr("aborted by task 3 with code 17"));
 }
 
 TEST_F(Mpi, ARankOfMpichKilledByASignalEndsTheStepWithItsSignal) {
-  const Outcome outcome = Run({"run", "-N", "2", "-n", "4", ProgramPath("mpich_fault"), "kill", "2"}, 30s);
+  const Outcome outcome = Run({"run", "-N", "2", "-n", "4", ProgramPath("mpich_fault"), "kill", "2"});
   EXPECT_EQ(outcome.code, 128 + SIGKILL) << outcome.Text();
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("task 2: Killed"), HasSubstr("MPI_Finalize")));
 }
 
 TEST_F(Mpi, ASpawnOfMpichFailsAtOnce) {
   // In MPICH itself, which asks nobody: ch4:ucx has no get_local_upids.
-  const Outcome returned =
-      Run({"run", "-N", "2", "-n", "2", ProgramPath("mpich_spawn"), "--errors-return"}, 30s);
+  const Outcome returned = Run({"run", "-N", "2", "-n", "2", ProgramPath("mpich_spawn"), "--errors-return"});
   EXPECT_EQ(returned.code, 6) << returned.Text();
   EXPECT_THAT(returned.out, HasSubstr("spawn failed"));
-  const Outcome fatal = Run({"run", "-N", "2", "-n", "2", ProgramPath("mpich_spawn")}, 30s);
+  const Outcome fatal = Run({"run", "-N", "2", "-n", "2", ProgramPath("mpich_spawn")});
   EXPECT_FALSE(fatal.timed_out);
   EXPECT_NE(fatal.code, 0) << fatal.Text();
   EXPECT_THAT(fatal.err, HasSubstr("Error in spawn call"));
@@ -182,8 +180,7 @@ TEST_F(Mpi, ASpawnOfMpichFailsAtOnce) {
 TEST_F(Mpi, AbortEndsAllRanksWithItsCode) {
   const Outcome outcome =
       Run({"run", "-m", "cluster", "-n", "2", ProgramPath("mpi_fault"), "abort", "3", "17", ":", "-m",
-           "booster", "-n", "2", ProgramPath("mpi_fault"), "abort", "3", "17"},
-          30s);
+           "booster", "-n", "2", ProgramPath("mpi_fault"), "abort", "3", "17"});
   EXPECT_EQ(outcome.code, 17) << outcome.Text();
   EXPECT_THAT(outcome.err, HasSubstr("abort"));
 }
@@ -192,17 +189,17 @@ TEST_F(Mpi, ARankKilledByASignalEndsTheStepWithItsSignal) {
   const std::tuple<const char*, int, const char*> cases[] = {{"segv", SIGSEGV, "Segmentation fault"},
                                                              {"kill", SIGKILL, "Killed"}};
   for (const auto& [kind, signal, text] : cases) {
-    const Outcome outcome = Run({"run", "-N", "2", "-n", "4", ProgramPath("mpi_fault"), kind, "2"}, 30s);
+    const Outcome outcome = Run({"run", "-N", "2", "-n", "4", ProgramPath("mpi_fault"), kind, "2"});
     EXPECT_EQ(outcome.code, 128 + signal) << outcome.Text();
     EXPECT_THAT(outcome.err, AllOf(HasSubstr(std::string("task 2: ") + text), HasSubstr("MPI_Finalize")));
   }
 }
 
 TEST_F(Mpi, ARankThatLeavesWithoutFinalizeEndsTheStep) {
-  const Outcome outcome = Run({"run", "-n", "2", ProgramPath("mpi_fault"), "exit", "1", "9"}, 30s);
+  const Outcome outcome = Run({"run", "-n", "2", ProgramPath("mpi_fault"), "exit", "1", "9"});
   EXPECT_EQ(outcome.code, 9) << outcome.Text();
   EXPECT_FALSE(outcome.timed_out);
-  const Outcome zero = Run({"run", "-n", "2", ProgramPath("mpi_fault"), "exit", "1", "0"}, 30s);
+  const Outcome zero = Run({"run", "-n", "2", ProgramPath("mpi_fault"), "exit", "1", "0"});
   EXPECT_NE(zero.code, 0) << "a rank that left before MPI_Finalize is no success\n" << zero.Text();
 }
 

@@ -40,7 +40,7 @@ TEST_F(NamSpawns, TheAllotmentGrowsByWhatTheSpawnAsksAndGoesWithTheJob) {
 
 TEST_F(NamSpawns, MoreThanIsFreeIsRefusedWithNumbersAndStartsNothing) {
   const std::string other = Detach({"--nam", "900M", "sleep", "600"});
-  ASSERT_TRUE(Eventually(20s, "the other job runs", [&] { return JobIsIn(other, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "the other job runs", [&] { return JobIsIn(other, "RUNNING"); }));
   const Outcome refused = Run(Line("24M", {"--maxprocs", "2", "--info", "msa_nam=101M"}), 60s);
   EXPECT_EQ(refused.code, 0) << refused.Text();
   EXPECT_THAT(
@@ -57,7 +57,7 @@ TEST_F(NamSpawns, MoreThanIsFreeIsRefusedWithNumbersAndStartsNothing) {
   EXPECT_EQ(fits.code, 0) << fits.Text();
   EXPECT_THAT(fits.out, AllOf(HasSubstr("ok remote=2 inter=1"), Not(HasSubstr("failed")))) << fits.Text();
   ASSERT_EQ(Run({"job", "cancel", other}).code, 0);
-  EXPECT_TRUE(Eventually(20s, "the other job has ended", [&] { return JobIsIn(other, "CANCELLED"); }));
+  EXPECT_TRUE(Eventually(30s, "the other job has ended", [&] { return JobIsIn(other, "CANCELLED"); }));
 }
 
 TEST_F(NamSpawns, ARefusalLeavesTheAllotmentAndANextSpawnWorks) {

@@ -39,7 +39,7 @@ class SpreadRegions : public SharedCluster {
     const Json regions = cluster_ != nullptr ? cluster_->Query({"region", "list"}) : Json();
     for (const Json& region : regions["items"].list())
       EXPECT_EQ(Run({"region", "rm", "--force", region["name"].text()}).code, 0);
-    EXPECT_TRUE(Eventually(10s, "no extent is left on any node",
+    EXPECT_TRUE(Eventually(30s, "no extent is left on any node",
                            [] { return FilesOf("nam0") + FilesOf("nam1") + FilesOf("nam2") == 0; }));
     EXPECT_EQ(Used(), (std::vector<double>{0, 0, 0}));
     SharedCluster::TearDown();
@@ -170,7 +170,7 @@ TEST_F(SpreadRegions, ALeaseOfAProcessOutsideJobsOutlivesTheNamDaemonThatRelaysF
     holder.CloseInput();
     const Outcome outcome = holder.Wait();
     EXPECT_EQ(outcome.code, 0) << outcome.Text();
-    EXPECT_TRUE(Eventually(10s, "it ends with its holder", [&] {
+    EXPECT_TRUE(Eventually(30s, "it ends with its holder", [&] {
       return Run({"region", "show", "held-" + transport}).code == 3;
     }));
   }
@@ -183,7 +183,7 @@ TEST_F(SpreadRegions, APutIntoARegionThatIsRemovedMeanwhileIsNoSuccess) {
   put.keep_input_open = true;
   put.env["MSA_NAM_TRANSPORT"] = "local";
   Process writer(put);
-  ASSERT_TRUE(Eventually(10s, "it is attached", [] {
+  ASSERT_TRUE(Eventually(30s, "it is attached", [] {
     return !cluster_->Query({"region", "show", "fields"})["holders"].list().empty();
   }));
   ASSERT_EQ(Run({"region", "rm", "--force", "fields"}).code, 0);
@@ -197,7 +197,7 @@ TEST_F(SpreadRegions, APutIntoARegionThatIsRemovedMeanwhileIsNoSuccess) {
 TEST_F(SpreadRegions, AJobWhoseRegionIsRemovedByForceIsToldAndLeavesNothing) {
   Create("fields", "spread");
   const std::string id = Detach({"-n", "1", "--nam-region", "fields", "sleep", "60"});
-  ASSERT_TRUE(Eventually(20s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(id, "RUNNING"); }));
   const std::string queued = Detach({"-n", "4", "--nam-region", "fields", "true"});
   const Outcome refused = Run({"region", "rm", "fields"});
   EXPECT_EQ(refused.code, 7) << refused.Text();
@@ -205,7 +205,7 @@ TEST_F(SpreadRegions, AJobWhoseRegionIsRemovedByForceIsToldAndLeavesNothing) {
   ASSERT_EQ(Run({"region", "rm", "--force", "fields"}).code, 0);
   EXPECT_TRUE(JobIsIn(id, "RUNNING")) << "it may not need it any more";
   EXPECT_EQ(Run({"job", "cancel", id}).code, 0);
-  ASSERT_TRUE(Eventually(20s, "the queued one is refused", [&] { return JobIsIn(queued, "FAILED"); }))
+  ASSERT_TRUE(Eventually(30s, "the queued one is refused", [&] { return JobIsIn(queued, "FAILED"); }))
       << Job(queued)["state"].text();
   EXPECT_THAT(Job(queued)["reason"].text(), AllOf(HasSubstr("--nam-region"), HasSubstr("fields")));
 }

@@ -26,7 +26,7 @@ class Queue : public SharedCluster {
 
 TEST_F(Queue, ComponentsStartTogetherOrNotAtAll) {
   const std::string holder = Holder("dam", "4");
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
   const std::string both =
       Detach({"-o", "none", "-m", "dam", "-c", "4", "true", ":", "-m", "booster", "-n", "8", "true"});
   EXPECT_EQ(Job(both)["state"].text(), "PENDING");
@@ -40,7 +40,7 @@ TEST_F(Queue, ComponentsStartTogetherOrNotAtAll) {
 TEST_F(Queue, AShortJobIsBackfilledBehindOneThatWaitsAndALongOneIsNot) {
   // The holder has a core of dn0 for ten minutes at most; the wide job wants all four and waits for its end.
   const std::string holder = Holder("dam", "3", {"-t", "10"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
   const std::string wide = Detach({"-m", "dam", "-c", "4", "-t", "10", "-o", "none", "true"});
   EXPECT_TRUE(JobIsIn(wide, "PENDING"));
   const std::string late = Detach({"-m", "dam", "-c", "1", "-t", "60", "-o", "none", "true"});
@@ -54,15 +54,15 @@ TEST_F(Queue, AShortJobIsBackfilledBehindOneThatWaitsAndALongOneIsNot) {
 
 TEST_F(Queue, AJobThatMustNotWaitGivesUpWithCodeSix) {
   const std::string holder = Holder("dam", "4");
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
-  const Outcome outcome = Run({"run", "-m", "dam", "-I", "true"}, 20s);
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
+  const Outcome outcome = Run({"run", "-m", "dam", "-I", "true"});
   EXPECT_EQ(outcome.code, 6) << outcome.Text();
   EXPECT_THAT(outcome.err, HasSubstr("dam"));
 }
 
 TEST_F(Queue, ARunThatWaitsSaysWhyAndStartsByItself) {
   const std::string holder = Holder("dam", "4");
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
   Process run(cluster_->Msactl({"run", "-m", "dam", "echo", "finally"}));
   ASSERT_TRUE(run.ReadUntilText("queued")) << run.err();
   Release();
@@ -73,7 +73,7 @@ TEST_F(Queue, ARunThatWaitsSaysWhyAndStartsByItself) {
 
 TEST_F(Queue, ADrainedNodeStartsNothingNewAndResumes) {
   ASSERT_EQ(Run({"node", "drain", "bn1", "--reason", "fan replaced"}).code, 0);
-  EXPECT_EQ(Run({"run", "-m", "booster", "-I", "-w", "bn1", "true"}, 20s).code, 6);
+  EXPECT_EQ(Run({"run", "-m", "booster", "-I", "-w", "bn1", "true"}).code, 6);
   EXPECT_EQ(Run({"run", "-m", "booster", "sh", "-c", "echo $MSA_NODE"}).out, "bn0\n");
   EXPECT_THAT(Run({"node", "list"}).out, HasSubstr("fan replaced"));
   ASSERT_EQ(Run({"node", "resume", "bn1"}).code, 0);
@@ -89,7 +89,7 @@ TEST_F(Queue, ANodeRangeStartsWithWhatFits) {
 
 TEST_F(Queue, ACancelledPendingJobNeverRuns) {
   const std::string holder = Holder("dam", "4");
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
   const std::string waiting = Detach({"-m", "dam", "-o", "none", "touch", "never"});
   EXPECT_EQ(Run({"job", "cancel", waiting}).code, 0);
   EXPECT_TRUE(JobIsIn(waiting, "CANCELLED"));

@@ -135,7 +135,7 @@ TEST_F(Regions, OneInUseIsNotRemovedAndTheTextSaysByWhom) {
   put.input = "x";
   put.keep_input_open = true;
   Process user(put);
-  ASSERT_TRUE(Eventually(10s, "it is attached", [] {
+  ASSERT_TRUE(Eventually(30s, "it is attached", [] {
     return !cluster_->Query({"region", "show", "fields"})["holders"].list().empty();
   }));
   const Json holder = cluster_->Query({"region", "show", "fields"})["holders"].list()[0];
@@ -196,7 +196,7 @@ TEST_F(Regions, MoreThanThereIsIsRefusedWithNumbersAndTakesNothing) {
   const Outcome df = Run({"region", "df"});
   EXPECT_THAT(df.out, AllOf(HasSubstr("nam0"), HasSubstr("USER"), HasSubstr("no job uses NAM")));
   ASSERT_EQ(Run({"region", "rm", "most"}).code, 0);
-  EXPECT_TRUE(Eventually(5s, "all is free", [&] { return used() == 0; }));
+  EXPECT_TRUE(Eventually(30s, "all is free", [&] { return used() == 0; }));
 }
 
 TEST_F(Regions, AnInterruptedPutGoesOnWhereItWas) {
@@ -208,7 +208,7 @@ TEST_F(Regions, AnInterruptedPutGoesOnWhereItWas) {
       With(cluster_->Msactl({"region", "put", file, "fields"}), "msactl.transfer.chunk=kill@14"));
   EXPECT_EQ(killed.code, 128 + 9) << killed.Text();
   ASSERT_TRUE(fs::exists(file + ".msa-part"));
-  EXPECT_TRUE(Eventually(5s, "its lease has ended", [] {
+  EXPECT_TRUE(Eventually(30s, "its lease has ended", [] {
     return cluster_->Query({"region", "show", "fields"})["holders"].list().empty();
   }));
   const Outcome resumed = Run({"region", "put", "--resume", "--checksum", file, "fields"});
@@ -224,7 +224,7 @@ TEST_F(Regions, CtrlCLeavesAStateAndSaysSoAndAChangedSourceIsRefused) {
   Create("fields", {"--size", "64M"});
   Process put(
       With(cluster_->Msactl({"region", "put", file, "fields"}), "msactl.transfer.chunk=sleep:3000@9"));
-  ASSERT_TRUE(Eventually(20s, "it is under way", [&] {
+  ASSERT_TRUE(Eventually(30s, "it is under way", [&] {
     return support::ReadFile(file + ".msa-part").find("position 33554432") != std::string::npos;
   }));
   put.Signal(SIGINT);
@@ -248,7 +248,7 @@ TEST_F(Regions, AGetOverTheFabricIsInterruptedAsOneOverMappedMemoryAndGoesOn) {
         With(cluster_->Msactl({"region", "get", "fields", out}), "msactl.transfer.chunk=sleep:3000@9");
     command.env["MSA_NAM_TRANSPORT"] = "fabric";
     Process get(std::move(command));
-    ASSERT_TRUE(Eventually(20s, "it is under way", [&] {
+    ASSERT_TRUE(Eventually(30s, "it is under way", [&] {
       return support::ReadFile(out + ".msa-part").find("position 33554432") != std::string::npos;
     }));
     get.Signal(signal);
@@ -279,7 +279,7 @@ TEST_F(Regions, APutOutlivesTheDeathOfItsNamdOrSaysWhyNot) {
   Create("fields", {"--size", "64M"});
   Process put(With(cluster_->Msactl({"region", "put", "--timeout", "60s", file, "fields"}),
                    "msactl.transfer.chunk=sleep:3000@9"));
-  ASSERT_TRUE(Eventually(20s, "it is under way", [&] {
+  ASSERT_TRUE(Eventually(30s, "it is under way", [&] {
     return support::ReadFile(file + ".msa-part").find("position 33554432") != std::string::npos;
   }));
   const pid_t namd = Namd();

@@ -56,14 +56,14 @@ class SharedCluster : public testing::Test {
   void TearDown() override {
     if (cluster_ == nullptr) return;
     std::vector<std::string> left;
-    const bool clean = Eventually(10s, "nothing of a job is left", [&] {
+    const bool clean = Eventually(30s, "nothing of a job is left", [&] {
       left = cluster_->Leftovers();
       return left.empty() && cluster_->SlotsUsed() == 0;
     });
     EXPECT_TRUE(clean) << testing::PrintToString(left) << " slots used: " << cluster_->SlotsUsed();
   }
 
-  static Outcome Run(std::vector<std::string> arguments, std::chrono::milliseconds timeout = 60s) {
+  static Outcome Run(std::vector<std::string> arguments, std::chrono::milliseconds timeout = 120s) {
     return cluster_->Run(std::move(arguments), timeout);
   }
   // Fields of `job show ID -f json`.

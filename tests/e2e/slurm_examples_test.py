@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from hosts_support import BUILD, ROOT, USER, Hosts, HostsCase, main
+from hosts_support import BUILD, ROOT, USER, Hosts, HostsCase, main, without_waits
 
 EXAMPLES = ROOT / "deploy/examples/slurm"
 HOSTS = Hosts("ex")
@@ -40,8 +40,8 @@ class Examples(HostsCase):
     def submit(self, script, there=None, options=""):
         """The outputs of the job, by file, when it has ended well."""
         there = there or self.prepare(script)
-        done = on("ctl", "bash", "-c", f"cd {there} && exec timeout 120 sbatch --wait {options} {script}", user=USER, check=False, timeout=180)
-        output = {path.name: path.read_text() for path in sorted(there.glob("*.out"))}
+        done = on("ctl", "bash", "-c", f"cd {there} && exec timeout 300 sbatch --wait {options} {script}", user=USER, check=False, timeout=330)
+        output = {path.name: without_waits(path.read_text()) for path in sorted(there.glob("*.out"))}
         self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}{output}")
         return output
 
@@ -94,7 +94,7 @@ class Examples(HostsCase):
         self.assertEqual(lines, [f"bundle {i}: {n} workers, result {(i + 1) * n * (n + 1) // 2}" for i, n in enumerate(counts)])
         self.assertTrue(all(1 <= n <= 4 for n in counts) and len(counts) == 3, counts)
         # The nodes of the last bundle are given back, too.
-        self.eventually("Slurm has ended all jobs", lambda: not on("ctl", "squeue", "-h", "-u", USER, "-o", "%j").stdout, limit=30)
+        self.eventually("Slurm has ended all jobs", lambda: not on("ctl", "squeue", "-h", "-u", USER, "-o", "%j").stdout)
 
     def test_nam_buffers_between_two_jobs(self):
         there = self.prepare("nam_producer.sh", "nam_consumer.sh")

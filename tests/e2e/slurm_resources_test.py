@@ -4,7 +4,9 @@
 Usage: slurm_resources_test.py BUILD_DIRECTORY [unittest's options]. Needs root; exit code 77: it is not root.
 """
 
-from hosts_support import NODES, PROGRAMS, USER, Hosts, JobsCase, main
+import re
+
+from hosts_support import PROGRAMS, USER, Hosts, JobsCase, main
 
 HOLD = PROGRAMS / "nam_hold"
 HOSTS = Hosts("res")
@@ -26,15 +28,11 @@ class Case(JobsCase):
 
     def setUp(self):
         self.all_nodes_are_up()
-        self.eventually("Slurm's nodes are idle", self.all_idle, limit=60)
+        self.eventually("Slurm's nodes are idle", HOSTS.idle)
 
     def nothing_is_left(self):
-        super().nothing_is_left(limit=60)
-        self.assertIn("no job uses NAM", books())
-
-    def all_idle(self):
-        states = HOSTS.on("ctl", "sinfo", "-h", "-N", "-o", "%T", check=False).stdout.split()
-        return len(states) == len(NODES) and set(states) == {"idle"}
+        super().nothing_is_left()
+        self.eventually("no job uses NAM", lambda: "no job uses NAM" in books())
 
     def refused(self, *words):
         done = HOSTS.on("ctl", *words, user=USER, check=False)
@@ -86,6 +84,45 @@ class Gateways(Case):
         self.assertIn(f"--gateways=1: job {job} has 0; give --gateways to sbatch or salloc", self.output("out"))
 
 
+class LostOptions(Case):
+    """Of steps that are not msa's."""
+
+    def test_what_a_step_would_lose_is_refused_with_the_reason_and_a_remedy(self):
+        for words, text in (
+            (["--msa=no", "--nam=1G"], "--nam=1G would be lost: --msa=no leaves the step to Slurm; leave out --msa=no"),
+            (["--msa=no", "--nam-region=data"], "--nam-region=data would be lost: --msa=no"),
+            (["--mpi=pmi2", "--gateways=1"], "--gateways=1 would be lost: --mpi=pmi2 leaves the step to Slurm; give srun --mpi=none"),
+            (["--mpi=pmi2", "--on-child-failure=event"], "--on-child-failure=event would be lost: --mpi=pmi2"),
+        ):
+            with self.subTest(words=words):
+                self.assertIn(text, self.refused("srun", "-Q", *words, "true"))
+
+    def test_what_the_job_was_given_is_no_error_in_a_step_that_is_slurms(self):
+        script = "srun --msa=no echo no; srun --mpi=pmi2 echo pmi2; srun printenv MSA_GATEWAYS; srun --msa=no --nam=100M true"
+        job = self.batch(script, "--gateways=1", "--nam=100M", "--on-child-failure=event")
+        self.eventually("it ends", lambda: HOSTS.state(job).startswith("FAILED"), limit=60)
+        # Slurm's own word may stand between them: a step waits until the one before has left its cores.
+        self.assertEqual([line for line in self.output().splitlines() if not line.startswith("srun: ")], ["no", "pmi2", "gw0"])
+        self.assertIn("--nam=100M would be lost: --msa=no", self.output())
+
+    def test_a_job_that_is_left_to_slurm_says_so_to_a_step_with_options(self):
+        job = self.batch("srun --on-child-failure=event true", "--msa=no")
+        self.eventually("it ends", lambda: HOSTS.state(job).startswith("FAILED"), limit=60)
+        self.assertIn("would be lost: the job's --msa=no leaves the step to Slurm; give srun --msa=yes", self.output())
+
+    def test_a_node_without_node_daemon_takes_no_step_with_options(self):
+        self.without("bn0", "msa-noded")
+        bn0 = ["-p", "booster", "-w", "bn0"]
+        self.assertEqual(HOSTS.on("ctl", "srun", "-Q", *bn0, "hostname", user=USER).stdout, "bn0\n")
+        text = self.refused("srun", "-Q", *bn0, "--on-child-failure=event", "hostname")
+        self.assertRegex(text, "msa: --on-child-failure=event would be lost: node bn0 has no node daemon of msa .*start msa-noded there")
+        with self.subTest("a script and its steps go on"):
+            job = self.batch("srun hostname", *bn0, "--on-child-failure=event")
+            self.eventually("it ends", lambda: HOSTS.state(job).startswith("COMPLETED"), limit=60)
+            self.assertIn("bn0\n", self.output())
+            self.assertIn("script runs without msa: --on-child-failure=event would be lost: node bn0", HOSTS.log_of("bn0", "slurmd"))
+
+
 class Memory(Case):
     def hold(self, name, *options):
         """A job on cn0 that holds a region of its own, of that name."""
@@ -112,7 +149,7 @@ class Memory(Case):
         self.kill_slurm("cn0")
         self.is_over(job)
         self.eventually("its region is gone", lambda: HOSTS.regions() == [])
-        self.assertNotIn("100M", books())
+        self.eventually("the books are without it", lambda: "100M" not in books())
         again = self.batch("srun true", "--nam=1G", "-p", "booster", name="again")
         self.eventually("another job has all of it", lambda: HOSTS.state(again).startswith("COMPLETED"), limit=60)
 
@@ -121,7 +158,7 @@ class Memory(Case):
         self.kill_node("cn0")
         self.is_over(job)
         self.eventually("its region is gone", lambda: HOSTS.regions() == [])
-        self.assertNotIn("100M", books())
+        self.eventually("the books are without it", lambda: "100M" not in books())
 
     def test_persistent_regions_stay_and_stay_counted_when_the_node_of_their_job_died(self):
         HOSTS.on("ctl", "msactl", "region", "create", "kept", "--size", "300M", user=USER)
@@ -132,7 +169,7 @@ class Memory(Case):
         self.kill_node("cn0")
         self.is_over(job)
         self.eventually("the job's own region is gone", lambda: HOSTS.regions() == ["kept"])
-        self.assertRegex(books(), r"nam0 +UP +1G +300M +724M")
+        self.eventually("the books have it alone", lambda: re.search(r"nam0 +UP +1G +300M +724M", books()))
         # Slurm's licences are not lowered by it: the controller counts.
         text = self.refused("srun", "-Q", "--nam=1G", "-p", "booster", "true")
         self.assertIn("--nam=1G: 724M of network attached memory are free for jobs", text)

@@ -45,7 +45,7 @@ class Case(JobsCase):
         """Of jobs, of loans, of processes."""
         super().nothing_is_left()
         self.eventually("msa lends nothing", lambda: HOSTS.rows("alloc", "list") == [])
-        self.eventually("no process is left", lambda: self.left() == "", limit=30)
+        self.eventually("no process is left", lambda: self.left() == "")
 
     def left(self):
         """Of the user's: programs, sruns, helpers. Job daemons that wait for their next job stay."""
@@ -55,6 +55,8 @@ class Case(JobsCase):
         """What a job's script has printed, standard error too."""
         job = self.batch(script + "\necho script over\n", *options)
         self.eventually(f"job {job} is over", lambda: job not in queue(), limit=limit)
+        # The job's companions end after it; what comes next may want their nodes.
+        self.eventually("no companion is left", lambda: companions() == {})
         text = self.output()
         self.assertIn("script over", text)
         return text.replace("script over\n", "")
@@ -235,16 +237,37 @@ class Faults(Case):
         self.assertNotRegex(self.output(), r"(?m)^code 0$")
         self.nothing_is_left()
 
+    def test_each_step_of_a_job_has_its_own_way_with_a_childs_failure(self):
+        """The first step's is no other's, and a step without the option has the default."""
+        step = f"{PLAN} --maxprocs 1 --parent-waits --stay {SHARED}"
+        job = self.batch(f"srun -n1 --on-child-failure=event {step}/go\n"
+                         f"srun -n1 --on-child-failure=kill {step}/never\n"
+                         f"srun -n1 {step}/never\n", "-p", "cluster", "-N1", "-n4")  # fmt: skip
+        for number in range(3):
+            self.eventually("the child is there", lambda n=number: self.output().count("remote=1 ") == n + 1, limit=60)
+            HOSTS.shell("cn0", "pkill -KILL -n -x mpi_spawn_plan")
+            if number > 0:
+                # The children's sruns are steps too.
+                ended = f"msa: step {2 * number} is ended: spawn {number + 1}, which it is connected to, failed"
+                self.eventually("its parent is ended", lambda text=ended: text in self.output(), limit=60)
+                continue
+            self.eventually("the child's end is known", lambda: HOSTS.rows("spawn", "list") == [])
+            (SHARED / "go").touch()
+            self.eventually("the parent went on until it was told", lambda: "msa: step 0 is aborted by task 0" in self.output(), limit=60)
+            self.assertNotIn("step 0 is ended", self.output())
+        self.eventually(f"job {job} is over", lambda: job not in queue(), limit=60)
+        self.nothing_is_left()
+
     def test_scancel_of_the_parent_takes_its_companion_along(self):
         job, (companion,) = self.staying("--info", "arch=booster")
         HOSTS.on("ctl", "scancel", job)
-        self.eventually("both are over", lambda: queue() == {}, limit=30)
+        self.eventually("both are over", lambda: queue() == {})
         self.nothing_is_left()
 
     def test_a_requeued_parent_starts_again_without_the_companions_of_before(self):
         job, (companion,) = self.staying("--info", "arch=booster", options=("-p", "cluster", "-n1", "--requeue", "--open-mode=append"))
         HOSTS.on("ctl", "scontrol", "requeue", job)
-        self.eventually("the companion is over", lambda: companion not in queue(), limit=30)
+        self.eventually("the companion is over", lambda: companion not in queue())
         self.eventually("it has spawned again", lambda: self.output().count("remote=2 ") == 2, limit=150)
         (again,) = companions()
         self.assertNotEqual(again, companion)

@@ -14,6 +14,8 @@ SHARED = HOSTS.shared
 jobs = HOSTS.jobs
 HELLO = str(PROGRAMS / "mpi_hello")
 RING = str(PROGRAMS / "mpi_ring")
+MPICH_RING = str(PROGRAMS / "mpich_ring")
+MPICH_FAULT = str(PROGRAMS / "mpich_fault")
 
 
 def setUpModule():
@@ -31,6 +33,7 @@ class Case(JobsCase):
     def setUp(self):
         self.all_nodes_are_up()
         self.plugins_find_node_daemons()
+        self.eventually("Slurm's nodes are idle", HOSTS.idle)
 
     def run_step(self, *words, host="ctl", **options):
         # Quiet: that a job waits for the one before is no error.
@@ -90,7 +93,7 @@ class Steps(Case):
         self.assertIn(f"scancel {job}", done.stderr)
         HOSTS.on("ctl", "scancel", job, user=USER)
         step.wait(timeout=60)
-        self.eventually("the job is gone", lambda: jobs() == {}, limit=40)
+        self.eventually("the job is gone", lambda: jobs() == {})
 
 
 class Faults(Case):
@@ -101,7 +104,7 @@ class Faults(Case):
         begin = time.monotonic()
         done = self.run_step("-N2", "-n2", "hostname")
         self.assertEqual((sorted(done.stdout.split()), done.stderr), (["cn0", "cn1"], ""))
-        self.assertLess(time.monotonic() - begin, 10)
+        self.assertLess(time.monotonic() - begin, 25)  # a verdict is waited for 30 s, a daemon that may come back 5 s
         refused = self.run_step("--msa=yes", "-N2", "-n2", "hostname", check=False)
         self.assertNotEqual(refused.returncode, 0)
         self.assertEqual(refused.stdout, "")
@@ -209,6 +212,23 @@ class Mpi(Case):
         for words in (["-N2", "-n4"], ["-N2", "-n4", "-m", "cyclic"], ["-N2", "-n6", "-m", "plane=2"], ["-N2", "-n3"], ["-N1", "-n4"]):
             with self.subTest(words=words):
                 self.assertEqual(self.placed(self.run_step(*words, HELLO).stdout), self.slurms(*words))
+
+    def test_ranks_are_where_a_hostfile_puts_them(self):
+        hosts = ["cn1", "cn0", "cn0", "cn1", "cn1"]
+        (SHARED / "hosts").write_text("\n".join(hosts) + "\n")
+        words = ["env", f"SLURM_HOSTFILE={SHARED}/hosts", "srun", "-Q", "-n5", "-m", "arbitrary"]
+        of_slurm = HOSTS.on("ctl", *words, "--msa=no", "bash", "-c", "echo $SLURM_PROCID $SLURMD_NODENAME", user=USER).stdout
+        placed = self.placed(HOSTS.on("ctl", *words, HELLO, user=USER).stdout)
+        self.assertEqual(placed, {int(line.split()[0]): line.split()[1] for line in of_slurm.splitlines()})
+        self.assertEqual(sorted(placed.values()), sorted(hosts))
+
+    def test_a_step_of_mpich_is_one_world(self):
+        # On one node: MPICH 4.0.2 over UCX hangs now and then in MPI_Finalize over several hosts, also under its own mpiexec.
+        self.assertEqual(self.run_step("-N1", "-n4", MPICH_RING).stdout, "ring ok size=4\n")
+        with self.subTest("over two nodes, a program that does not come to MPI_Finalize"):
+            done = self.run_step("-N2", "-n4", MPICH_FAULT, "abort", "3", "7", check=False)
+            self.assertEqual(sorted(done.stdout.split()), sorted(["up"] * 4 + list("0123")))
+            self.assertIn("aborted by task 3 with code 7", done.stderr)
 
     def test_a_step_over_two_components_is_one_world(self):
         words = ["-p", "cluster", "-N2", "-n3", RING, ":", "-p", "booster", "-N1", "-n2", RING]

@@ -46,7 +46,7 @@ class Spawn : public SharedCluster {
   class BoosterHolder {
    public:
     BoosterHolder() : id_(Detach({"-m", "booster", "-N", "2", "-n", "2", "--exclusive", "sleep", "600"})) {
-      EXPECT_TRUE(Eventually(20s, "the booster is taken", [&] { return JobIsIn(id_, "RUNNING"); }));
+      EXPECT_TRUE(Eventually(30s, "the booster is taken", [&] { return JobIsIn(id_, "RUNNING"); }));
     }
     ~BoosterHolder() { Free(); }
     void Free() {

@@ -176,7 +176,7 @@ TEST_F(Steps, ARunFromOutsideJoinsAJobByItsNumber) {
   const std::string id = Lines(kept.out).at(0).substr(14);
   EXPECT_EQ(Run({"run", "--job", id, "sh", "-c", "echo $MSA_JOB_ID.$MSA_STEP_ID"}).out, id + ".0\n");
   EXPECT_EQ(Run({"job", "cancel", id}).code, 0);
-  ASSERT_TRUE(Eventually(10s, "it ends", [&] { return JobIsIn(id, "CANCELLED"); }));
+  ASSERT_TRUE(Eventually(30s, "it ends", [&] { return JobIsIn(id, "CANCELLED"); }));
   const Outcome late = Run({"run", "--job", id, "true"});
   EXPECT_EQ(late.code, 7) << late.Text();
   Command stale = cluster_->Msactl({"run", "true"});
@@ -198,7 +198,7 @@ TEST_F(Steps, ARunInsideAnOrdinaryRunIsAJobOfItsOwn) {
 
 TEST_F(Steps, CtrlCWhileAnAllocationWaitsCancelsIt) {
   const std::string holder = Detach({"-m", "dam", "-c", "4", "-o", "none", "sleep", "1000"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return JobIsIn(holder, "RUNNING"); }));
   Process alloc(Alloc({"-m", "dam", "-n", "1"}, "echo never"));
   ASSERT_TRUE(alloc.ReadUntilText("queued")) << alloc.err();
   alloc.Signal(SIGINT);

@@ -62,13 +62,13 @@ TEST(LocalSystem, TakenDownAfterItsDaemonsWereKilledForgetsItsJobs) {
   ASSERT_EQ(cluster->Run({"run", "--detach", "--exclusive", "-N", "2", "-J", "runs", "sleep", "1000"}).code,
             0);
   ASSERT_EQ(cluster->Run({"run", "--detach", "-J", "waits", "touch", mark}).code, 0);
-  ASSERT_TRUE(Eventually(10s, "a job runs", [&] { return cluster->SlotsUsed() > 0; }));
+  ASSERT_TRUE(Eventually(30s, "a job runs", [&] { return cluster->SlotsUsed() > 0; }));
   ::kill(cluster->Daemon("supervisor"), SIGKILL);
   for (const support::ProcessEntry& process : cluster->Processes())
     if (process.command.find("msa-controllerd") != std::string::npos ||
         process.command.find("msa-noded") != std::string::npos)
       ::kill(process.pid, SIGKILL);
-  ASSERT_TRUE(Eventually(10s, "the controller is dead", [&] { return cluster->Daemon("controller") == 0; }));
+  ASSERT_TRUE(Eventually(30s, "the controller is dead", [&] { return cluster->Daemon("controller") == 0; }));
   const Outcome down = cluster->Down();
   EXPECT_EQ(down.code, 0) << down.Text();
   EXPECT_THAT(down.out, HasSubstr("2 jobs cancelled"));

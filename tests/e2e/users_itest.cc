@@ -58,7 +58,7 @@ class Users : public testing::Test {
     for (const Json& region : regions["items"].list())
       EXPECT_EQ(Root({"region", "rm", "--force", region["name"].text()}).code, 0);
     std::vector<std::string> left;
-    EXPECT_TRUE(Eventually(10s, "nothing of a job is left", [&] {
+    EXPECT_TRUE(Eventually(30s, "nothing of a job is left", [&] {
       left = cluster_->Leftovers();
       return left.empty() && cluster_->SlotsUsed() == 0;
     })) << testing::PrintToString(left);
@@ -141,7 +141,7 @@ TEST_F(Users, AJobSpawnsInItsUsersName) {
 
 TEST_F(Users, AnothersJobIsSeenAndNotTouched) {
   const std::string job = Detach(kAda, {"-J", "hers", "-o", "none", "sleep", "1000"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return StateOf(job) == "RUNNING"; }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return StateOf(job) == "RUNNING"; }));
   EXPECT_THAT(As(kBob, {"job", "list"}).out, HasSubstr("hers"));
   const std::vector<std::string> whose = {"job " + job, "uid 64101"};
   for (const std::vector<std::string>& words : {std::vector<std::string>{"job", "cancel", job},
@@ -160,7 +160,7 @@ TEST_F(Users, AnothersJobIsSeenAndNotTouched) {
   EXPECT_NE(killed.code, 0);
   EXPECT_EQ(StateOf(job), "RUNNING");
   Must(As(kAda, {"job", "cancel", "--now", job}));
-  EXPECT_TRUE(Eventually(10s, "it has ended", [&] { return StateOf(job) == "CANCELLED"; }));
+  EXPECT_TRUE(Eventually(30s, "it has ended", [&] { return StateOf(job) == "CANCELLED"; }));
   const std::string other = Detach(kBob, {"-o", "none", "sleep", "1000"});
   Must(Root({"job", "cancel", "--now", other}));
 }
@@ -271,7 +271,7 @@ TEST_F(Users, AWindowThatOneLeavesIsReadByTheJobOfAnother) {
 TEST_F(Users, FilesAndKeysAreClosedToOthers) {
   Must(As(kAda, {"region", "create", "fields", "--size", "1M"}));
   const std::string job = Detach(kAda, {"-N", "2", "-n", "2", "-o", "none", "sleep", "1000"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return StateOf(job) == "RUNNING"; }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return StateOf(job) == "RUNNING"; }));
   // Every path of the system that is not his own, as Bob may use it: job daemons wait for his next job.
   const auto open = [&](const std::string& type, const std::string& right) {
     const Outcome all = support::RunCommand(
@@ -316,10 +316,10 @@ TEST_F(Users, ASystemThatIsRootsAloneSaysSo) {
 
 TEST_F(Users, TheSystemGoesOnForAllAfterItsDaemonsWereKilled) {
   const std::string job = Detach(kAda, {"-N", "2", "-n", "2", "-o", "none", "sleep", "1000"});
-  ASSERT_TRUE(Eventually(10s, "it runs", [&] { return StateOf(job) == "RUNNING"; }));
+  ASSERT_TRUE(Eventually(30s, "it runs", [&] { return StateOf(job) == "RUNNING"; }));
   for (const char* daemon : {"noded-cn0", "controller", "namd-nam0"})
     EXPECT_TRUE(cluster_->KillDaemon(daemon).ok()) << daemon;
-  EXPECT_TRUE(Eventually(20s, "Bob runs", [&] { return As(kBob, {"run", "-N", "2", "true"}).code == 0; }));
+  EXPECT_TRUE(Eventually(30s, "Bob runs", [&] { return As(kBob, {"run", "-N", "2", "true"}).code == 0; }));
   EXPECT_EQ(StateOf(job), "RUNNING");
   Must(As(kBob, {"region", "create", "his", "--size", "1M"}));
   Must(As(kAda, {"job", "cancel", "--now", job}));

@@ -88,7 +88,7 @@ TEST_F(MpiSpawn, ReportsTheEndOfTheTieToBothSidesJobDaemons) {
   const Outcome outcome = Run(2, Plan({"--maxprocs", "2"}), {{"MSA_PARENT_NAMESPACE", "parents"}});
   ASSERT_EQ(outcome.code, 0) << outcome.Text();
   EXPECT_TRUE(
-      Eventually(5s, "both sides have reported", [&] { return daemon.record().disconnected.size() == 2; }));
+      Eventually(30s, "both sides have reported", [&] { return daemon.record().disconnected.size() == 2; }));
   EXPECT_THAT(daemon.record().disconnected, testing::UnorderedElementsAre("parents", "children"));
 }
 
@@ -123,7 +123,7 @@ TEST_F(MpiSpawn, KeepsOneConnectionForManySpawns) {
   ASSERT_EQ(outcome.code, 0) << outcome.Text();
   EXPECT_EQ(daemon.record().asks.size(), 5u);
   EXPECT_EQ(daemon.record().hellos.size(), 1u);
-  EXPECT_TRUE(Eventually(5s, "it is closed", [&] { return daemon.record().connections == 0; }));
+  EXPECT_TRUE(Eventually(30s, "it is closed", [&] { return daemon.record().connections == 0; }));
 }
 
 TEST_F(MpiSpawn, ThreadsAskAtOnceAndEachGetsItsOwnAnswer) {
@@ -164,8 +164,8 @@ TEST_F(MpiSpawn, WaitsForAVerdictWithoutUsingTheProcessor) {
     EXPECT_EQ(Count(outcome.out, "enough waited"), 3) << outcome.Text();
     cost[turn] = used() - before;
   }
-  // Three parents that spin on two cores would use 8 s.
-  EXPECT_LT(cost[1] - cost[0], 1000.0) << cost[0] << " and " << cost[1] << " ms";
+  // Three parents that spin on two cores would use 8 s, and half of it beside others.
+  EXPECT_LT(cost[1] - cost[0], 2500.0) << cost[0] << " and " << cost[1] << " ms";
 }
 
 // ------------------------------------------------------------------------------------ other languages

@@ -105,7 +105,7 @@ TEST_F(MpiRefusal, GivesBackAPermissionThatFindsNoRoomInTheInfo) {
   EXPECT_EQ(Count(fits.out, "ok remote=1"), 2) << fits.Text();
   const Outcome full = Run(2, Plan({"--info", env, "--info", "ompi_param=OMPI_MCA_mpi_show_handle_leaks=0"}));
   EXPECT_EQ(Count(full.out, "failed class=MPI_ERR_INFO_VALUE"), 2) << full.Text();
-  EXPECT_TRUE(Eventually(5s, "withdrawn", [&] { return daemon.record().withdrawn.size() == 1; }));
+  EXPECT_TRUE(Eventually(30s, "withdrawn", [&] { return daemon.record().withdrawn.size() == 1; }));
 }
 
 TEST_F(MpiRefusal, FailsAllParentsOfChildrenThatCouldNotBeStarted) {
@@ -119,7 +119,7 @@ TEST_F(MpiRefusal, FailsAllParentsOfChildrenThatCouldNotBeStarted) {
     EXPECT_EQ(outcome.code, 0) << outcome.Text();
     EXPECT_EQ(Count(outcome.out, "failed class=MPI_ERR_SPAWN text=MPI_ERR_SPAWN: permitted, but"), 6)
         << outcome.Text();
-    EXPECT_TRUE(Eventually(5s, "withdrawn", [&] { return daemon.record().withdrawn.size() == before + 2; }));
+    EXPECT_TRUE(Eventually(30s, "withdrawn", [&] { return daemon.record().withdrawn.size() == before + 2; }));
   }
 }
 
@@ -130,7 +130,7 @@ TEST_F(MpiRefusal, WithdrawsAQuestionByTheEndOfItsProcess) {
   EXPECT_EQ(daemon.record().connections, 1u);
   process.Signal(SIGTERM);
   process.Wait();
-  EXPECT_TRUE(Eventually(10s, "its connection ends", [&] { return daemon.record().connections == 0; }));
+  EXPECT_TRUE(Eventually(30s, "its connection ends", [&] { return daemon.record().connections == 0; }));
 }
 
 // ------------------------------------------------------------------------------------------ MPI_Init

@@ -16,6 +16,9 @@
 
 namespace msa::nam::test {
 
+// For what no deadline and no lease has to end before, which take 10 s.
+inline constexpr Millis kSoon{8000};
+
 using namd::ExtentKey;
 using namd::test::Eventually;
 using namd::test::FakeController;

@@ -238,7 +238,7 @@ TEST_P(ClientLocksOver, ThatAreOnlyClaimedAreGivenUpWithTheWaitOrWithTheProcess)
     return msa_nam_try_lock(mine, 0, MSA_NAM_SHARED);
   };
   const auto shared_is = [&](int result) {
-    return Eventually(std::chrono::seconds(1), [&] { return ExitOf(Spawn(share)) == result; });
+    return Eventually(kSoon, [&] { return ExitOf(Spawn(share)) == result; });
   };
   const pid_t waits = Spawn(claim(30'000));
   ASSERT_TRUE(Eventually(namd::test::kLimit, [&] { return ExitOf(Spawn(share)) == MSA_NAM_ERR_BUSY; }));

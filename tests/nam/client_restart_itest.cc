@@ -294,9 +294,8 @@ class ClientDeath : public ClientRestartOverFabric {
 TEST_F(ClientDeath, FreesALockOverTheFabricUnderAnothersLease) {
   msa_nam_region_t region = Create("dead", {4096});
   LockAndDie(region);
-  EXPECT_TRUE(Eventually(Millis(1000), [&] {
-    return msa_nam_try_lock(region, 0, MSA_NAM_EXCLUSIVE) == MSA_NAM_OK;
-  })) << msa_nam_error_text();
+  EXPECT_TRUE(Eventually(kSoon, [&] { return msa_nam_try_lock(region, 0, MSA_NAM_EXCLUSIVE) == MSA_NAM_OK; }))
+      << msa_nam_error_text();
   EXPECT_TRUE(Eventually(namd::test::kLimit, [&] { return gone_clients_ == 1; })) << "other namds are told";
   EXPECT_NAM_OK(msa_nam_close(region));
 }
@@ -305,9 +304,8 @@ TEST_F(ClientDeath, FreesItsLockThoughNamdIsAwayMeanwhile) {
   msa_nam_region_t region = Create("dead-away", {4096});
   LockAndDie(region, [&] { KillNamd(); });
   RestartNamd();
-  EXPECT_TRUE(Eventually(Millis(3000), [&] {
-    return msa_nam_try_lock(region, 0, MSA_NAM_EXCLUSIVE) == MSA_NAM_OK;
-  })) << msa_nam_error_text();
+  EXPECT_TRUE(Eventually(kSoon, [&] { return msa_nam_try_lock(region, 0, MSA_NAM_EXCLUSIVE) == MSA_NAM_OK; }))
+      << msa_nam_error_text();
   EXPECT_NAM_OK(msa_nam_close(region));
 }
 
@@ -336,7 +334,7 @@ TEST_F(ClientRestart, ControlRequestsKeepTheirDeadlineWithoutANamd) {
   msa_nam_region_t region = nullptr;
   const SteadyTime begin = SteadyNow();
   EXPECT_EQ(msa_nam_open("away", MSA_NAM_READ, &region), MSA_NAM_ERR_UNAVAILABLE);
-  EXPECT_LT(SteadyNow() - begin, std::chrono::seconds(3));
+  EXPECT_LT(SteadyNow() - begin, kSoon);
   RestartNamd();
 }
 

@@ -306,9 +306,9 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
       spdlog::warn("node={} message of Slurm's plugin dropped: {}", session.node, event.status().ToString());
       return Status::Ok();
     }
-    // Slurm does not name the user of a script.
+    // Slurm does not name the user of a script, and of a step it is a variable that users can set.
     if (auto* begin = std::get_if<event::SlurmStepBegin>(&*event))
-      if (begin->begin.user_name.empty()) begin->begin.user_name = edge_.users.Of(begin->begin.user.uid);
+      begin->begin.user_name = edge_.users.Of(begin->begin.user.uid);
     edge_.shell.Handle(*std::move(event));
     return Status::Ok();
   }

@@ -50,7 +50,7 @@ class ControllerProcess {
   // Starts it; returns when it listens.
   void Start(const ControllerSettings& settings = {}) {
     Launch(settings);
-    ASSERT_TRUE(Eventually(Millis(10000), [this] { return ConnectUnix(File("controller.sock")).ok(); }))
+    ASSERT_TRUE(Eventually(Millis(30'000), [this] { return ConnectUnix(File("controller.sock")).ok(); }))
         << Log();
   }
 

@@ -22,7 +22,7 @@ using test::Eventually;
 using test::FakeNode;
 using test::Request;
 
-constexpr Millis kLimit{10000};
+constexpr Millis kLimit{30'000};
 
 class ControllerdTest : public ::testing::Test {
  protected:
@@ -160,7 +160,7 @@ TEST_F(ControllerdTest, CancelsAJobWhoseOwnerHasGone) {
 }
 
 TEST_F(ControllerdTest, AnOwnerThatComesBackAfterARestartKeepsItsJob) {
-  const test::ControllerSettings settings{.arguments = {"--owner-grace-ms", "300"}};
+  const test::ControllerSettings settings{.arguments = {"--owner-grace-ms", "5000"}};
   Start(settings);
   FakeNode node("cn0", controller_.Address(), FakeNode::Jobs::kHang);
   grpc::ClientContext first;

@@ -20,7 +20,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr Millis kLimit{10000};
+constexpr Millis kLimit{30'000};
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 class RegionsTest : public ::testing::Test {

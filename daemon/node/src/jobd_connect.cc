@@ -164,6 +164,8 @@ void JobdManager::OnConnected(Jobd& jobd, const wire::JobdHello& hello) {
   for (const wire::Frame& frame : std::exchange(jobd.undelivered, {}))
     jobd.channel->Send(wire::Pack(frame.type, frame.id, frame.payload));
   if (jobd.quitting) jobd.channel->SendMessage(wire::JobdQuit{"asked to leave"});
+  if (const auto reason = std::exchange(jobd.quit_reason, std::nullopt))
+    QuitUnlessEnded(record.key(), *reason);
   if (jobd.phase == Phase::kAssigned && handlers_.on_here) handlers_.on_here(record.key());
   if (jobd.phase == Phase::kWarm && !jobd.quitting) {
     for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {

@@ -109,6 +109,13 @@ void JobdManager::QuitJobd(Jobd& jobd, const std::string& reason) {
   });
 }
 
+// The controller has the job's end on disk, or it would know the job: all that is left to do is the output.
+void JobdManager::StayForOwner(Jobd& jobd) {
+  spdlog::info("job {}.{}: has ended; its job daemon stays until its output is read", jobd.record.job,
+               jobd.record.incarnation);
+  Deliver(jobd.record.key(), {wire::ExitAck::kType, 0, 0, wire::Encode(wire::ExitAck{})});
+}
+
 void JobdManager::Kill(Jobd& jobd) {
   if (jobd.process.pidfd) {
     SignalProcess(jobd.process, SIGKILL);
@@ -154,7 +161,7 @@ void JobdManager::OnProcessEnd(std::uint64_t seq) {
   GoneJob gone{record.key(), EndReason(jobd), false, {}, record.member_index, record.is_head};
   const bool exited_zero =
       jobd.wait_status && WIFEXITED(*jobd.wait_status) && WEXITSTATUS(*jobd.wait_status) == 0;
-  gone.clean = jobd.quitting || record.exit_acked || exited_zero;
+  gone.clean = jobd.quitting || jobd.quit_reason || record.exit_acked || exited_zero;
   gone.acknowledged = record.exit_acked && !jobd.quitting;
   if (record.job.value == 0 && !jobd.quitting && closing_ == Closing::kNo) {
     const UserIdentity user = record.user;

@@ -130,8 +130,15 @@ void JobdManager::Deliver(const JobKey& key, wire::Frame frame) {
                 kMaxUndelivered);
 }
 
-void JobdManager::Quit(const JobKey& key, const std::string& reason) {
-  if (Jobd* jobd = FindJobd(key)) return QuitJobd(*jobd, reason);
+void JobdManager::QuitUnlessEnded(const JobKey& key, const std::string& reason) {
+  if (Jobd* jobd = FindJobd(key)) {
+    if (!jobd->record.is_head || jobd->quitting || jobd->phase == Phase::kEnded)
+      return QuitJobd(*jobd, reason);
+    if (jobd->job_ended) return StayForOwner(*jobd);
+    if (jobd->channel) return QuitJobd(*jobd, reason);
+    jobd->quit_reason = reason;
+    return;
+  }
   if (const auto it = waiting_.find(key); it != waiting_.end()) {
     waiting_.erase(it);
     return ReportGone({key, reason, true, {}, 0, false});
@@ -203,7 +210,8 @@ std::optional<JobdManager::Info> JobdManager::Find(const JobKey& key) const {
 
 std::optional<std::string> JobdManager::JobSocket(const JobKey& key) const {
   const Jobd* jobd = FindJobd(key);
-  if (jobd == nullptr || jobd->phase != Phase::kAssigned || jobd->quitting) return std::nullopt;
+  if (jobd == nullptr || jobd->phase != Phase::kAssigned || jobd->quitting || jobd->quit_reason)
+    return std::nullopt;
   return options_.paths.run_directory(jobd->record.seq) + "/job.sock";
 }
 

@@ -84,8 +84,10 @@ class JobdManager {
   void Expect(const UserIdentity& user);
   // To the job's job daemon, in order, also before it is connected. Unknown jobs are ignored.
   void Deliver(const JobKey& key, wire::Frame frame);
-  // The job daemon leaves, killed after quit_timeout. Unknown jobs are ignored.
-  void Quit(const JobKey& key, const std::string& reason);
+  // The controller has no use for the job here. Its job daemon leaves, killed after quit_timeout; a head
+  // whose job has ended stays as long as it keeps output for its owner. Of a head that an earlier node daemon
+  // left and that has not connected yet, its JobdHello decides. Unknown jobs are ignored.
+  void QuitUnlessEnded(const JobKey& key, const std::string& reason);
   // The controller has the job's end on disk: the exit record is not needed any more.
   void ForgetExit(const JobKey& key);
   // All leave; `done` when none is left.
@@ -115,7 +117,8 @@ class JobdManager {
     bool is_child = false;
     bool ordered = false;  // of the zygote, which has not reported it yet
     bool quitting = false;
-    bool job_ended = false;  // told by JobdHello or by its JobExit
+    std::optional<std::string> quit_reason;  // of QuitUnlessEnded, until it is connected
+    bool job_ended = false;                  // told by JobdHello or by its JobExit
     std::optional<int> wait_status;
     std::unique_ptr<FrameChannel> channel;
     std::vector<wire::Frame> undelivered;  // until it is connected
@@ -178,6 +181,7 @@ class JobdManager {
 
   void OnProcessEnd(std::uint64_t seq);
   void QuitJobd(Jobd& jobd, const std::string& reason);
+  void StayForOwner(Jobd& jobd);
   void Kill(Jobd& jobd);
   void FinishEnd(std::uint64_t seq, GoneJob gone, int rounds_left);
   void CheckClosed();

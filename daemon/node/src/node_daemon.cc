@@ -239,7 +239,7 @@ void NodeDaemon::OnRegistered(node_control::Registered registered) {
   for (const node_control::JobdState& state : jobds_.States()) {
     const JobKey key{state.job, state.incarnation};
     if (!keep.contains(key))
-      jobds_.Quit(key, fmt::format("the controller does not know job {} on this node", key.job));
+      jobds_.QuitUnlessEnded(key, fmt::format("the controller does not know job {} on this node", key.job));
   }
   std::vector<JobKey> forget;
   for (const auto& [key, entry] : reports_.entries()) {
@@ -276,7 +276,7 @@ void NodeDaemon::OnQuitJob(const node_control::QuitJob& command) {
   const JobKey key{command.job, command.incarnation};
   reports_.Forget(key);
   if (slurm_) slurm_->OnQuit(key, command.reason);
-  jobds_.Quit(key, command.reason);
+  jobds_.QuitUnlessEnded(key, command.reason);
 }
 
 void NodeDaemon::OnReport(const JobKey& key, wire::Frame frame) {
@@ -297,7 +297,7 @@ void NodeDaemon::FlushReports() {
 }
 
 void NodeDaemon::OnGone(GoneJob gone) {
-  sessions_.OnGone(gone.key, gone.reason);
+  sessions_.OnGone(gone);
   if (slurm_) slurm_->OnGone(gone.key, gone.reason);
   FlushReports();  // its last words come first
   if (gone.acknowledged) return reports_.Forget(gone.key);

@@ -130,6 +130,7 @@ Status PluginSocket::OnBegin(Peer& peer, wire::SlurmStepBegin begin) {
     return Status::Ok();
   }
   begin.incarnation = Incarnation();  // not the plugin's to say
+  begin.accepted_here = false;
   peer.begin = std::move(begin);
   handlers_.on_begin(*peer.begin);
   return Status::Ok();
@@ -164,10 +165,10 @@ void PluginSocket::Abort(const wire::SlurmStepAbort& abort) {
       peer.channel->SendMessage(abort);
 }
 
-std::vector<wire::SlurmStepBegin> PluginSocket::Steps() const {
-  std::vector<wire::SlurmStepBegin> steps;
+std::vector<PluginSocket::Part> PluginSocket::Steps() const {
+  std::vector<Part> steps;
   for (const auto& [id, peer] : peers_)
-    if (peer.begin) steps.push_back(*peer.begin);
+    if (peer.begin) steps.push_back({*peer.begin, peer.accepted});
   return steps;
 }
 

@@ -44,7 +44,11 @@ class PluginSocket {
   // To every slurmstepd of the step that was accepted.
   void Abort(const wire::SlurmStepAbort& abort);
   // The steps that are here, by age: what a controller that comes back is told.
-  std::vector<wire::SlurmStepBegin> Steps() const;
+  struct Part {
+    wire::SlurmStepBegin begin;
+    bool accepted = false;
+  };
+  std::vector<Part> Steps() const;
 
  private:
   struct Peer {

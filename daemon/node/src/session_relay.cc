@@ -20,6 +20,7 @@ SessionRelay::SessionRelay(EventLoop& loop, Options options, JobdManager& jobds)
 
 SessionRelay::~SessionRelay() {
   for (auto& [id, session] : sessions_) loop_.Cancel(session.hold_timer);
+  for (auto& [key, gone] : gone_) loop_.Cancel(gone.forget_timer);
 }
 
 Status SessionRelay::Listen(const std::string& path) {
@@ -54,7 +55,16 @@ void SessionRelay::OnOpen(AttachServer::Opened opened) {
   const auto here = wanted.incarnation.value == 0 ? jobds_.FindJob(wanted.job)
                     : jobds_.Find(wanted)         ? std::optional<JobKey>(wanted)
                                                   : std::nullopt;
-  if (here) Join(id, *here);
+  if (here) return Join(id, *here);
+  DropIfGone(id);
+}
+
+void SessionRelay::DropIfGone(SessionId id) {
+  const JobKey key = sessions_.at(id).key;
+  const auto gone = gone_.find(key);
+  if (gone != gone_.end())
+    Drop(id, Error(Code::kNotFound, "job {} is over on node {}: {}", key.job, options_.node,
+                   gone->second.reason));
 }
 
 void SessionRelay::Join(SessionId id, const JobKey& key) {
@@ -154,8 +164,22 @@ void SessionRelay::OnSessionsLost(const JobKey& key, const Status& why) {
   }
 }
 
-void SessionRelay::OnGone(const JobKey& key, const std::string& reason) {
-  OnSessionsLost(key, Status(Code::kUnavailable, reason));
+void SessionRelay::OnGone(const GoneJob& gone) {
+  OnSessionsLost(gone.key, Status(Code::kUnavailable, gone.reason));
+  // Sessions are with heads; elsewhere it may be launched once more.
+  if (!gone.is_head) return;
+  Remember(gone.key, gone.reason);
+  std::vector<SessionId> waiting;
+  for (const auto& [id, session] : sessions_)
+    if (!session.joined && session.key == gone.key) waiting.push_back(id);
+  for (const SessionId id : waiting) DropIfGone(id);
+}
+
+void SessionRelay::Remember(const JobKey& key, const std::string& reason) {
+  Gone& gone = gone_[key];
+  loop_.Cancel(gone.forget_timer);
+  gone.reason = reason;
+  gone.forget_timer = loop_.After(options_.gone_hold, [this, key] { gone_.erase(key); });
 }
 
 void SessionRelay::OnDrained(const JobKey& key) {

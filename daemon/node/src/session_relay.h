@@ -13,12 +13,13 @@
 namespace msa::node {
 
 // Carries frames between msactl's Attach streams and the job daemons, unread. A session for a job that is not
-// here yet waits for it. One thread, the loop's.
+// here yet waits for it, one for a job whose head has just left is told so. One thread, the loop's.
 class SessionRelay {
  public:
   struct Options {
     std::string node;
-    Millis hold{10'000};  // for a job that was just placed
+    Millis hold{10'000};       // for a job that was just placed
+    Millis gone_hold{10'000};  // a head that has left is remembered: as long as msactl waits for the output
     // A client that does not read: beyond its own window (wire::kStdioWindowBytes) by so much it is cut off.
     std::size_t max_queued = std::size_t{16} << 20;
   };
@@ -37,7 +38,7 @@ class SessionRelay {
   void OnJobdFrame(const JobKey& key, wire::Frame frame);
   void OnSessionsLost(const JobKey& key, const Status& why);
   void OnDrained(const JobKey& key);
-  void OnGone(const JobKey& key, const std::string& reason);
+  void OnGone(const GoneJob& gone);
 
  private:
   using SessionId = AttachServer::SessionId;
@@ -49,17 +50,24 @@ class SessionRelay {
     bool paused = false;
     TimerId hold_timer{};
   };
+  struct Gone {
+    std::string reason;
+    TimerId forget_timer{};
+  };
   void OnOpen(AttachServer::Opened opened);
   void OnClientFrame(SessionId id, wire::Frame frame);
   void OnClosed(SessionId id);
   void Join(SessionId id, const JobKey& key);
   void ToJobd(SessionId id, Session& session, wire::Frame frame);
   void Drop(SessionId id, Status why);
+  void Remember(const JobKey& key, const std::string& reason);
+  void DropIfGone(SessionId id);
 
   EventLoop& loop_;
   Options options_;
   JobdManager& jobds_;
   std::map<SessionId, Session> sessions_;
+  std::map<JobKey, Gone> gone_;
   std::unique_ptr<AttachServer> server_;
 };
 

@@ -14,6 +14,10 @@ namespace {
 constexpr std::size_t kMaxJobEnds = 1024;
 // Components of a heterogeneous job follow its leader's number (MAX_HET_JOB_COMPS of Slurm 22.05).
 constexpr std::uint64_t kMaxComponents = 128;
+// Most steps that are over sooner are those of scripts that start many.
+constexpr Millis kTellLater{100};
+// The controller waits less for all parts of a step; later it has judged, or had no cause to.
+constexpr std::chrono::seconds kJudged{30};
 
 template <class M>
 wire::Frame FrameOf(const M& message) {
@@ -23,9 +27,14 @@ wire::Frame FrameOf(const M& message) {
 }  // namespace
 
 SlurmSteps::SlurmSteps(EventLoop& loop, PluginSocket::Options options, Outlets outlets)
-    : node_(options.node),
+    : loop_(loop),
+      node_(options.node),
       outlets_(std::move(outlets)),
       socket_(loop, std::move(options), SocketHandlers()) {}
+
+SlurmSteps::~SlurmSteps() {
+  for (auto& [key, step] : steps_) loop_.Cancel(step.tell);
+}
 
 PluginSocket::Handlers SlurmSteps::SocketHandlers() {
   PluginSocket::Handlers handlers;
@@ -43,10 +52,57 @@ void SlurmSteps::OnBegin(wire::SlurmStepBegin begin) {
   Step& step = steps_[{begin.job, begin.step}];
   ++step.parts;
   std::erase_if(job_ends_, [&](const auto& end) { return end.component_job == begin.component_job; });
+  if (AcceptHere(step, begin)) return;
+  step.asked = true;
   // Without a controller: it is told with the registration, and the plugin waits.
-  begin.incarnation = step.accepted ? step.job.incarnation : Incarnation();
+  begin.incarnation = Incarnation();
   (void)outlets_.to_controller(FrameOf(begin));
   outlets_.expect(begin.job, begin.user);
+}
+
+bool SlurmSteps::AcceptHere(Step& step, const wire::SlurmStepBegin& begin) {
+  if (step.asked) return false;
+  const auto known = known_.find({begin.job, begin.component_job});
+  if (known == known_.end()) return false;
+  const Known& like = known->second;
+  if (like.user != begin.user || like.options != begin.options || like.cores != begin.cores ||
+      like.restart_count != begin.restart_count || like.start_time != begin.start_time || begin.nodes.empty())
+    return false;
+  for (const wire::SlurmNodeTasks& one : begin.nodes)
+    if (!like.nodes.contains(one.node)) return false;
+  const auto path = outlets_.job_socket(like.job);
+  if (!path) return false;
+  wire::SlurmStepVerdict verdict;
+  verdict.job = begin.job;
+  verdict.step = begin.step;
+  verdict.accepted = true;
+  verdict.incarnation = like.job.incarnation;
+  verdict.job_socket = *path;
+  socket_.Answer(verdict);
+  if (!std::exchange(step.accepted, true)) {
+    step.job = like.job;
+    step.accepted_here = std::chrono::steady_clock::now();
+    step.told = false;
+    step.tell = loop_.After(kTellLater, [this, key = StepKey(begin.job, begin.step)] {
+      if (const auto it = steps_.find(key); it != steps_.end()) Tell(key, it->second);
+    });
+  } else if (step.told) {
+    TellPart(step, {begin, true});
+  }
+  return true;
+}
+
+void SlurmSteps::Tell(const StepKey& key, Step& step) {
+  step.told = true;
+  for (PluginSocket::Part& part : socket_.Steps())
+    if (part.begin.job == key.first && part.begin.step == key.second && part.accepted)
+      TellPart(step, std::move(part));
+}
+
+void SlurmSteps::TellPart(const Step& step, PluginSocket::Part part) {
+  part.begin.incarnation = part.accepted ? step.job.incarnation : Incarnation();
+  part.begin.accepted_here = part.accepted && std::chrono::steady_clock::now() < step.accepted_here + kJudged;
+  (void)outlets_.to_controller(FrameOf(part.begin));
 }
 
 void SlurmSteps::OnTaskBegin(const wire::SlurmTaskBegin& begin) {
@@ -68,13 +124,16 @@ void SlurmSteps::OnStepEnd(const wire::SlurmStepEnd& end) {
   if (it == steps_.end()) return;
   Step& step = it->second;
   if (step.accepted) outlets_.to_jobd(step.job, FrameOf(end));
-  (void)outlets_.to_controller(FrameOf(end));
-  if (--step.parts == 0) steps_.erase(it);
+  if (step.told) (void)outlets_.to_controller(FrameOf(end));
+  if (--step.parts > 0) return;
+  loop_.Cancel(step.tell);
+  steps_.erase(it);
 }
 
 void SlurmSteps::OnJobEnd(const wire::SlurmJobEnd& end) {
   if (job_ends_.size() >= kMaxJobEnds) job_ends_.pop_front();
   job_ends_.push_back(end);
+  std::erase_if(known_, [&](const auto& one) { return one.first.second == end.component_job; });
   (void)outlets_.to_controller(FrameOf(end));
 }
 
@@ -82,10 +141,11 @@ void SlurmSteps::OnJobEnd(const wire::SlurmJobEnd& end) {
 
 void SlurmSteps::OnRegistered() {
   for (const wire::SlurmJobEnd& end : job_ends_) (void)outlets_.to_controller(FrameOf(end));
-  for (wire::SlurmStepBegin& begin : socket_.Steps()) {
-    const Step& step = steps_[{begin.job, begin.step}];
-    begin.incarnation = step.accepted ? step.job.incarnation : Incarnation();
-    (void)outlets_.to_controller(FrameOf(begin));
+  for (PluginSocket::Part& part : socket_.Steps()) {
+    Step& step = steps_[{part.begin.job, part.begin.step}];
+    loop_.Cancel(std::exchange(step.tell, {}));
+    step.told = true;
+    TellPart(step, std::move(part));
   }
 }
 
@@ -104,6 +164,7 @@ void SlurmSteps::OnLaunch(JobId job) {
   std::erase_if(job_ends_, [&](const auto& end) {
     return end.component_job >= job && end.component_job.value - job.value < kMaxComponents;
   });
+  std::erase_if(known_, [&](const auto& one) { return one.first.first == job; });
 }
 
 void SlurmSteps::OnVerdict(const wire::SlurmStepVerdict& verdict) {
@@ -113,12 +174,38 @@ void SlurmSteps::OnVerdict(const wire::SlurmStepVerdict& verdict) {
   if (!verdict.accepted) {
     step.held.reset();
     spdlog::warn("{}", verdict.message);
-    return socket_.Answer(verdict);  // to those that have no answer yet
+    socket_.Answer(verdict);  // to those that have no answer yet
+    if (!verdict.withdrawn || !step.accepted) return;
+    Forget(step.job);
+    return Abort(it->first, step, verdict.message);
   }
   // Children run in companions of their parent.
   step.job = {verdict.parent.value != 0 ? verdict.parent : verdict.job, verdict.incarnation};
   step.held = verdict;
+  if (verdict.parent.value == 0) Learn(verdict);
   Release(step);
+}
+
+// Of a companion nothing is kept: it may be given back while its parent goes on.
+void SlurmSteps::Learn(const wire::SlurmStepVerdict& verdict) {
+  for (const auto& [begin, accepted] : socket_.Steps()) {
+    if (begin.job != verdict.job || begin.step != verdict.step) continue;
+    Known& known = known_[{begin.job, begin.component_job}];
+    Known fresh{{verdict.job, verdict.incarnation},
+                begin.user,
+                begin.options,
+                begin.cores,
+                begin.restart_count,
+                begin.start_time,
+                {}};
+    if (known.job == fresh.job && known.start_time == fresh.start_time) fresh.nodes = std::move(known.nodes);
+    for (const wire::SlurmNodeTasks& one : begin.nodes) fresh.nodes.insert(one.node);
+    known = std::move(fresh);
+  }
+}
+
+void SlurmSteps::Forget(const JobKey& job) {
+  std::erase_if(known_, [&](const auto& one) { return one.second.job == job; });
 }
 
 void SlurmSteps::Release(Step& step) {
@@ -138,11 +225,13 @@ void SlurmSteps::OnHere(const JobKey& key) {
 }
 
 void SlurmSteps::OnQuit(const JobKey& key, const std::string& reason) {
+  Forget(key);
   for (auto& [id, step] : steps_)
     if (step.job == key) step.quit_reason = reason;
 }
 
 void SlurmSteps::OnGone(const JobKey& key, const std::string& reason) {
+  Forget(key);
   for (auto& [id, step] : steps_) {
     if (step.job != key) continue;
     const std::string& why = step.quit_reason.empty() ? reason : step.quit_reason;

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "msa/adapters/process/child_process.h"
 #include "msa/adapters/process/event_loop.h"
@@ -19,7 +22,8 @@ namespace msa::node {
 
 // The steps that Slurm has started on this node, between its plugin, the controller and the job daemons: the
 // controller is told of them and judges, a step that it accepts begins when the job's daemon is up here, and
-// ends with it. One thread, the loop's.
+// ends with it. A step like one that it has accepted for the same job begins at once: the controller is told
+// beside it, and may withdraw it. One thread, the loop's.
 class SlurmSteps {
  public:
   struct Outlets {
@@ -33,6 +37,7 @@ class SlurmSteps {
     std::function<void(JobId, const UserIdentity&)> expect;
   };
   SlurmSteps(EventLoop& loop, PluginSocket::Options options, Outlets outlets);
+  ~SlurmSteps();
 
   // Opens the socket. Errors as ListenUnix.
   Status Listen() { return socket_.Listen(); }
@@ -57,8 +62,25 @@ class SlurmSteps {
     JobKey job;                                  // that has accepted it
     std::optional<wire::SlurmStepVerdict> held;  // until its job daemon is up
     bool accepted = false;                       // and told so
+    bool asked = false;                          // a part waits, or waited, for the controller
     std::string quit_reason;
     std::map<std::int32_t, ProcessHandle> tasks;  // by pid
+    // Of a step that was accepted here: the controller is told a moment later, of one that is over by then
+    // not at all.
+    TimerId tell{};
+    bool told = true;
+    std::chrono::steady_clock::time_point accepted_here;
+  };
+  // Of a component of a job: what the controller has accepted, so that no question is left where it comes
+  // again.
+  struct Known {
+    JobKey job;
+    UserIdentity user;
+    wire::SlurmOptions options;
+    std::vector<std::uint16_t> cores;
+    std::uint32_t restart_count = 0;
+    std::uint64_t start_time = 0;
+    std::set<std::string> nodes;
   };
   PluginSocket::Handlers SocketHandlers();
   void OnBegin(wire::SlurmStepBegin begin);
@@ -68,10 +90,17 @@ class SlurmSteps {
   void OnJobEnd(const wire::SlurmJobEnd& end);
   void OnVerdict(const wire::SlurmStepVerdict& verdict);
   void Release(Step& step);
+  bool AcceptHere(Step& step, const wire::SlurmStepBegin& begin);
+  void Tell(const StepKey& key, Step& step);
+  void TellPart(const Step& step, PluginSocket::Part part);
+  void Learn(const wire::SlurmStepVerdict& verdict);
+  void Forget(const JobKey& job);
   void Abort(const StepKey& key, Step& step, const std::string& reason);
 
+  EventLoop& loop_;
   const std::string node_;
   Outlets outlets_;
+  std::map<std::pair<JobId, JobId>, Known> known_;  // by leader and component
   std::map<StepKey, Step> steps_;
   // Told at each registration until the job begins here again: what was sent when a session broke is lost.
   std::deque<wire::SlurmJobEnd> job_ends_;

@@ -24,11 +24,17 @@
 
 namespace msa::node::test {
 
-constexpr Millis kLimit{10'000};
+constexpr Millis kLimit{30'000};
 
 using support::Eventually;
 
 inline bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// Dead; what is not our child is reaped by its new parent.
+inline bool Dead(pid_t pid) {
+  ::waitpid(pid, nullptr, WNOHANG);
+  return ::kill(pid, 0) != 0;
+}
 
 class NodedTest : public ::testing::Test {
  protected:
@@ -80,7 +86,7 @@ class NodedTest : public ::testing::Test {
     if (noded_.pid == 0) return 0;
     SignalProcess(noded_, signal);
     pollfd wait{.fd = noded_.pidfd.get(), .events = POLLIN, .revents = 0};
-    EXPECT_EQ(::poll(&wait, 1, 15'000), 1) << "msa-noded did not end on signal " << signal;
+    EXPECT_EQ(::poll(&wait, 1, 60'000), 1) << "msa-noded did not end on signal " << signal;
     const int status = ReapChild(noded_.pid).value_or(-1);
     noded_ = {};
     return status;

@@ -58,25 +58,34 @@ class SlurmStepsTest : public test::LoopTest {
     stepd.channel = ConnectTo("plugin.sock", std::move(handlers));
     return stepd;
   }
-  Stepd& BeginStep(std::uint32_t step, std::uint64_t component = 7) {
-    Stepd& stepd = Connect();
+  static wire::SlurmStepBegin Like(std::uint32_t step, std::uint64_t component = 7) {
     wire::SlurmStepBegin begin;
     begin.job = kJob.job;
     begin.component_job = JobId(component);
     begin.step = StepId(step);
     begin.nodes = {{"cn0", 1}};
     begin.user = {4321, 100};
-    stepd.channel->SendMessage(begin);
+    return begin;
+  }
+  Stepd& BeginQuietly(std::uint32_t step) {
+    Stepd& stepd = Connect();
+    stepd.channel->SendMessage(Like(step));
+    return stepd;
+  }
+  Stepd& BeginStep(std::uint32_t step, std::uint64_t component = 7) {
+    Stepd& stepd = Connect();
+    stepd.channel->SendMessage(Like(step, component));
     const std::size_t before = told_.size();
     EXPECT_TRUE(Until([&] { return !connected_ || told_.size() > before; }));
     return stepd;
   }
-  void Judge(std::uint32_t step, bool accepted) {
+  void Judge(std::uint32_t step, bool accepted, bool withdrawn = false) {
     wire::SlurmStepVerdict verdict;
     verdict.job = kJob.job;
     verdict.step = StepId(step);
     verdict.accepted = accepted;
     verdict.incarnation = kJob.incarnation;
+    verdict.withdrawn = withdrawn;
     if (!accepted) verdict.message = "node cn1 has no node daemon";
     EXPECT_TRUE(steps_->OnController({wire::SlurmStepVerdict::kType, 0, 0, wire::Encode(verdict)}).ok());
   }
@@ -230,7 +239,7 @@ TEST_F(SlurmStepsTest, EndsGoToTheJobDaemonAndToTheController) {
 
 TEST_F(SlurmStepsTest, AControllerThatComesBackIsToldOfStepsAndOfEndsThatItMayHaveMissed) {
   AcceptedStep(0);
-  BeginStep(1);
+  BeginStep(1, 8);
   connected_ = false;
   wire::SlurmJobEnd end;
   end.component_job = JobId(5);
@@ -267,6 +276,111 @@ TEST_F(SlurmStepsTest, TheEndOfARunIsNotToldOfTheNextOneThatHoldsTheNodeWithoutA
   ASSERT_EQ(told.size(), 2u) << "7, and 8, which may be a component of it, have begun again";
   EXPECT_EQ(told[0].component_job, JobId(6));
   EXPECT_EQ(told[1].component_job, JobId(200));
+}
+
+// ---- steps that are accepted here
+
+TEST_F(SlurmStepsTest, AStepLikeOneThatWasAcceptedBeginsWithoutTheController) {
+  AcceptedStep(0);
+  told_.clear();
+  connected_ = false;
+  Stepd& stepd = BeginStep(1);
+  ASSERT_TRUE(Until([&] { return stepd.verdicts.size() == 1; }));
+  EXPECT_TRUE(stepd.verdicts[0].accepted);
+  EXPECT_EQ(stepd.verdicts[0].job_socket, "/n/cn0/w1/job.sock");
+  EXPECT_EQ(stepd.verdicts[0].incarnation, kJob.incarnation);
+}
+
+TEST_F(SlurmStepsTest, TheControllerIsToldOfAStepThatWasAcceptedHereAndMayWithdrawIt) {
+  AcceptedStep(0);
+  told_.clear();
+  Stepd& stepd = BeginStep(1);  // which waits until the controller is told
+  ASSERT_EQ(Told<wire::SlurmStepBegin>().size(), 1u);
+  EXPECT_TRUE(Told<wire::SlurmStepBegin>()[0].accepted_here);
+  EXPECT_EQ(Told<wire::SlurmStepBegin>()[0].incarnation, kJob.incarnation);
+  const pid_t task = ::fork();
+  if (task == 0) {
+    for (;;) ::pause();
+  }
+  BeginTask(stepd, 1, task);
+  Turn();
+  Judge(1, false);
+  Turn();
+  EXPECT_TRUE(stepd.aborts.empty()) << "a word for those that still wait";
+  Judge(1, false, true);
+  int status = 0;
+  ASSERT_EQ(::waitpid(task, &status, 0), task);
+  ASSERT_TRUE(Until([&] { return stepd.aborts.size() == 1; }));
+  EXPECT_THAT(stepd.aborts[0].message, HasSubstr("node cn1 has no node daemon"));
+  // It has been wrong, and asks again.
+  Stepd& next = BeginStep(2);
+  Turn();
+  EXPECT_TRUE(next.verdicts.empty());
+  EXPECT_EQ(Told<wire::SlurmStepBegin>().back().incarnation, Incarnation(0));
+}
+
+TEST_F(SlurmStepsTest, OfAStepThatIsOverAtOnceTheControllerHearsNothing) {
+  AcceptedStep(0);
+  told_.clear();
+  Stepd& stepd = BeginQuietly(1);
+  ASSERT_TRUE(Until([&] { return stepd.verdicts.size() == 1; }));
+  stepd.channel->Close();
+  ASSERT_TRUE(Until([&] { return !to_jobd_.empty(); })) << "its job daemon hears of the end";
+  EXPECT_TRUE(told_.empty());
+  steps_->OnRegistered();
+  ASSERT_EQ(told_.size(), 1u);
+  EXPECT_EQ(Told<wire::SlurmStepBegin>()[0].step, StepId(0));
+}
+
+TEST_F(SlurmStepsTest, AStepThatIsAnotherInAnythingIsTheControllersToJudge) {
+  AcceptedStep(0);
+  const wire::SlurmStepBegin like = Like(1);
+  std::vector<std::pair<const char*, wire::SlurmStepBegin>> others;
+  const auto other = [&](const char* what) -> wire::SlurmStepBegin& {
+    return others.emplace_back(what, like).second;
+  };
+  other("another component").component_job = JobId(8);
+  other("another leader").job = JobId(6);
+  other("another user").user.uid = 1;
+  other("a node more").nodes.push_back({"cn1", 1});
+  other("no nodes").nodes.clear();
+  other("other cores").cores = {3};
+  other("other options").options.nam = "1G";
+  other("a run after a requeue").restart_count = 1;
+  other("another start").start_time = 17;
+  std::uint32_t number = 10;
+  for (auto& [what, begin] : others) {
+    begin.step = StepId(++number);
+    told_.clear();
+    Stepd& stepd = Connect();
+    stepd.channel->SendMessage(begin);
+    ASSERT_TRUE(Until([&] { return !told_.empty(); })) << what;
+    EXPECT_EQ(Told<wire::SlurmStepBegin>()[0].incarnation, Incarnation(0)) << what;
+    EXPECT_TRUE(stepd.verdicts.empty()) << what;
+  }
+}
+
+TEST_F(SlurmStepsTest, NothingIsAcceptedHereAfterTheJobHasEndedOrItsDaemonIsGone) {
+  const std::vector<std::pair<const char*, std::function<void()>>> ends = {
+      {"its epilog",
+       [&] {
+         wire::SlurmJobEnd end;
+         end.component_job = kJob.job;
+         Connect().channel->SendMessage(end);
+         EXPECT_TRUE(Until([&] { return !Told<wire::SlurmJobEnd>().empty(); }));
+       }},
+      {"quit", [&] { steps_->OnQuit(kJob, "it is over"); }},
+      {"gone", [&] { steps_->OnGone(kJob, "killed"); }},
+      {"begun again", [&] { steps_->OnLaunch(kJob.job); }},
+      {"no job daemon", [&] { up_ = false; }}};
+  std::uint32_t number = 0;
+  for (const auto& [what, end] : ends) {
+    AcceptedStep(number++);
+    end();
+    told_.clear();
+    BeginStep(number++);
+    EXPECT_EQ(Told<wire::SlurmStepBegin>()[0].incarnation, Incarnation(0)) << what;
+  }
 }
 
 TEST_F(SlurmStepsTest, AnotherComponentOfAStepThatRunsGetsItsAnswerToo) {

@@ -2,6 +2,7 @@
 // test asks for. The first program's argv says how (mode words, then after "--" a shell script that runs as
 // the job's task):
 //   ignore-quit   does not leave when told to
+//   keep-output   at ExitAck makes the file "acked" and stays until a session has been read to its end
 // The environment's TEST_JOBD makes it fail from the start: "fail" (text on stderr, code 1), "mute" (never
 // connects), "no-zygote" (ends where it should fork others). SignalJob 1: send what a job daemon may not; 10:
 // end the job (exit record, JobExit); 12: die by SIGKILL; 15: exit with code 3; 14: record, then die.
@@ -77,7 +78,9 @@ class TestJobd {
       case wire::SignalJob::kType:
         return OnSignal(wire::Decode<wire::SignalJob>(frame.payload)->signal);
       case wire::ExitAck::kType:
-        ::_exit(0);
+        if (!keep_output_) ::_exit(0);
+        (void)WriteFileAtomically(launch_.step.cwd + "/acked", "");
+        return;
       default:
         return;
     }
@@ -89,6 +92,7 @@ class TestJobd {
     const auto& argv = launch_.step.apps.at(0).argv;
     for (std::size_t i = 0; i < argv.size(); ++i) {
       if (argv[i] == "ignore-quit") ignore_quit_ = true;
+      if (argv[i] == "keep-output") keep_output_ = true;
       if (argv[i] == "--" && i + 1 < argv.size()) StartTask(argv[i + 1]);
     }
     channel_->SendMessage(wire::JobStarted{1});
@@ -142,6 +146,7 @@ class TestJobd {
     if (frame.type == wire::ClientSignal::kType) {
       channel_->SendMessage(wire::SessionEnd{seq_, wire::JobState::kCompleted, 42, ""}, frame.id);
       channel_->Send(wire::Pack(kSessionEnded, frame.id, {}));
+      if (keep_output_ && ended_) loop_.Stop();
       return;
     }
     channel_->SendMessage(output, frame.id);
@@ -156,6 +161,7 @@ class TestJobd {
   std::uint64_t seq_ = 0;
   bool ended_ = false;
   bool ignore_quit_ = false;
+  bool keep_output_ = false;
 };
 
 // As msa-jobd: forks job daemons as it is ordered, and goes on in each of them.

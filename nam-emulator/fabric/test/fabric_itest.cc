@@ -16,7 +16,7 @@ struct Pair {
 
 TEST(Fabric, AnswersARequest) {
   Pair pair;
-  const Result<wire::Frame> reply = pair.peer->Call(kEcho, "hello", In(5s));
+  const Result<wire::Frame> reply = pair.peer->Call(kEcho, "hello", In(30s));
   ASSERT_TRUE(reply.ok()) << reply.status().ToString();
   EXPECT_EQ(reply->type, kEcho);
   EXPECT_EQ(reply->payload, "olleh");
@@ -78,7 +78,7 @@ TEST(Fabric, PutsManyPiecesInOneTransferAndGetsThemBack) {
   EXPECT_EQ(std::memcmp(memory.begin(), expected.data(), expected.size()), 0);
   Result<std::unique_ptr<FabricTransfer>> read = pair.peer->Read(key, get);
   ASSERT_TRUE(read.ok()) << read.status().ToString();
-  ASSERT_TRUE(Eventually(10s, "the read is done", [&] { return (*read)->Test().has_value(); }));
+  ASSERT_TRUE(Eventually(30s, "the read is done", [&] { return (*read)->Test().has_value(); }));
   EXPECT_TRUE((*read)->Test()->ok());
   EXPECT_TRUE(in == expected);
 }
@@ -92,9 +92,9 @@ TEST(Fabric, FinishesTransfersThatNobodyWaitsFor) {
   const Result<std::unique_ptr<FabricTransfer>> written = pair.peer->Write(key, {&piece, 1});
   ASSERT_TRUE(written.ok()) << written.status().ToString();
   // Looked at in memory, so that this thread makes no progress.
-  EXPECT_TRUE(Eventually(10s, "all is in memory",
+  EXPECT_TRUE(Eventually(30s, "all is in memory",
                          [&] { return std::memcmp(memory.begin(), out.data(), out.size()) == 0; }));
-  EXPECT_TRUE((*written)->Wait(In(5s)).ok());
+  EXPECT_TRUE((*written)->Wait(In(30s)).ok());
 }
 
 TEST(Fabric, FinishesATransferThatIsDroppedBeforeItIsDone) {
@@ -167,7 +167,7 @@ TEST(Fabric, TellsTheHandlerWhoAsks) {
   });
   const auto client = OpenClient();
   const auto peer = Connect(*client, server->address());
-  ASSERT_TRUE(peer->Call(kEcho, "", In(5s)).ok());
+  ASSERT_TRUE(peer->Call(kEcho, "", In(30s)).ok());
   EXPECT_EQ(from, client->address());
 }
 
@@ -182,7 +182,7 @@ TEST(Fabric, LetsTheHandlerRegisterAndUnregister) {
   serving = server.get();
   const auto client = OpenClient();
   const auto peer = Connect(*client, server->address());
-  const Result<wire::Frame> reply = peer->Call(kEcho, "", In(5s));
+  const Result<wire::Frame> reply = peer->Call(kEcho, "", In(30s));
   ASSERT_TRUE(reply.ok()) << reply.status().ToString();
   EXPECT_EQ(reply->payload, "done");
 }

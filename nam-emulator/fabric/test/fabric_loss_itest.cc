@@ -40,13 +40,13 @@ TEST(FabricLoss, EveryCallEndsWhenTheServerIsKilledAndANewOneIsReached) {
       }
     });
   }
-  EXPECT_TRUE(Eventually(10s, "all are at work", [&] { return working > 20; }));
+  EXPECT_TRUE(Eventually(30s, "all are at work", [&] { return working > 20; }));
   first.child().Kill();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(ended, 4);
   EXPECT_EQ(late, 0);
   EXPECT_TRUE(peer->broken());
-  EXPECT_EQ(peer->Call(kEcho, "x", In(5s)).status().code(), Code::kUnavailable);
+  EXPECT_EQ(peer->Call(kEcho, "x", In(30s)).status().code(), Code::kUnavailable);
 
   ServerProcess second(memory);
   const auto again = Connect(*client, second.address());
@@ -172,8 +172,8 @@ TEST(FabricLoss, AForkedChildIsRefusedAndItsParentGoesOn) {
   Child child([&] {
     char byte = 0;
     const bool refused =
-        peer->Call(kEcho, "x", In(5s)).status().code() == Code::kFailedPrecondition &&
-        peer->WriteNow(server.key(), {0, &byte, 1}, In(5s)).code() == Code::kFailedPrecondition &&
+        peer->Call(kEcho, "x", In(30s)).status().code() == Code::kFailedPrecondition &&
+        peer->WriteNow(server.key(), {0, &byte, 1}, In(30s)).code() == Code::kFailedPrecondition &&
         client->Connect(server.address()).status().code() == Code::kFailedPrecondition;
     peer.reset();
     _exit(refused ? 0 : 1);

@@ -18,10 +18,10 @@ namespace {
 class FabricRefusal : public testing::Test {
  protected:
   Status Put(FabricPeer::Key key, std::uint64_t offset, std::uint64_t bytes) {
-    return peer_->WriteNow(key, {offset, scratch_.data(), bytes}, In(5s));
+    return peer_->WriteNow(key, {offset, scratch_.data(), bytes}, In(30s));
   }
   Status Get(FabricPeer::Key key, std::uint64_t offset, std::uint64_t bytes) {
-    return peer_->ReadNow(key, {offset, scratch_.data(), bytes}, In(5s));
+    return peer_->ReadNow(key, {offset, scratch_.data(), bytes}, In(30s));
   }
 
   std::unique_ptr<FabricServer> server_ = StartServer();
@@ -93,7 +93,7 @@ TEST_F(FabricRefusal, TouchesNothingForAClientThatChecksNothing) {
     EXPECT_EQ(Put(key, offset, bytes).code(), Code::kOutOfRange) << offset << " " << bytes;
   EXPECT_TRUE(untouched());
   EXPECT_TRUE(Put(key, 0, kPage).ok());
-  EXPECT_TRUE(peer_->Call(kEcho, "x", In(5s)).ok());
+  EXPECT_TRUE(peer_->Call(kEcho, "x", In(30s)).ok());
 }
 
 TEST_F(FabricRefusal, LetsAReaderOnlyRead) {
@@ -109,7 +109,7 @@ TEST_F(FabricRefusal, TellsTheWaiterOfAnAsynchronousTransferToo) {
   const FabricPiece pieces[] = {{0, scratch_.data(), 8}, {memory_.bytes() - 4, scratch_.data(), 8}};
   const Result<std::unique_ptr<FabricTransfer>> transfer = peer_->Write(key, pieces);
   ASSERT_TRUE(transfer.ok());
-  EXPECT_EQ((*transfer)->Wait(In(5s)).code(), Code::kOutOfRange);
+  EXPECT_EQ((*transfer)->Wait(In(30s)).code(), Code::kOutOfRange);
 }
 
 // The memory is the next region's as soon as Unregister has returned.
@@ -120,11 +120,11 @@ TEST_F(FabricRefusal, TouchesNothingAfterUnregisterThoughAClientGoesOnWriting) {
   std::thread writer([&] {
     std::string out(memory_.bytes(), 'w');
     while (!stop) {
-      if (!peer_->WriteNow(key, {0, out.data(), out.size()}, In(5s)).ok()) return;
+      if (!peer_->WriteNow(key, {0, out.data(), out.size()}, In(30s)).ok()) return;
       ++written;
     }
   });
-  ASSERT_TRUE(Eventually(10s, "the client has written", [&] { return written > 20; }));
+  ASSERT_TRUE(Eventually(30s, "the client has written", [&] { return written > 20; }));
   server_->Unregister(key.key);
   std::memset(memory_.begin(), 'n', memory_.bytes());
   writer.join();
@@ -144,7 +144,7 @@ TEST_F(FabricRefusal, TakesPrivateMemoryBackToo) {
   server_->Unregister(key->key);
   EXPECT_FALSE(Put(KeyOf(*key), 0, 8).ok());
   const auto again = Connect(*client_, server_->address());
-  EXPECT_TRUE(again->Call(kEcho, "x", In(5s)).ok());
+  EXPECT_TRUE(again->Call(kEcho, "x", In(30s)).ok());
 }
 
 // A client that announces a long write and sends half of it, and the rest when its key has ended.
@@ -222,7 +222,7 @@ TEST_F(FabricGarbage, IsDroppedAndLogged) {
     ++sent;
   }
   EXPECT_EQ(sent, 300);
-  EXPECT_TRUE(Eventually(10s, "garbage was logged", [&] { return logged_ > 50; })) << logged_;
+  EXPECT_TRUE(Eventually(30s, "garbage was logged", [&] { return logged_ > 50; })) << logged_;
   ExpectService();
 }
 
@@ -249,7 +249,7 @@ TEST_F(FabricGarbage, ConnectionsThatEndWithoutAWordAreClosed) {
   }
   const auto client = OpenClient();
   const auto peer = Connect(*client, server_->address());
-  EXPECT_TRUE(Eventually(10s, "no socket is left of them", [&] {
+  EXPECT_TRUE(Eventually(30s, "no socket is left of them", [&] {
     EXPECT_TRUE(peer->Call(kEcho, "x", In(10s)).ok());  // the server looks when it is awake
     return TcpConnections(
                [&](const TcpConnection& c) { return c.ended && SamePort(c.local, server_->address()); })

@@ -13,7 +13,7 @@
 
 namespace msa::namd::test {
 
-inline constexpr Millis kLimit{10'000};
+inline constexpr Millis kLimit{30'000};
 
 // HMAC-SHA256.
 std::string Hmac(std::string_view key, std::string_view text);

@@ -226,9 +226,8 @@ TEST_F(NamdClients, FreesTheExclusiveLockOfAKilledClientWithinASecond) {
   client.FetchAdd(attached.answer.attachment, 0, 1);
   EXPECT_EQ(client.failure.code(), Code::kDeadlineExceeded) << "the segment is locked";
   child.Kill();
-  EXPECT_TRUE(Eventually(Millis(1000), [&] {
-    return client.Lock(attached.answer.attachment, 0, LockMode::kExclusive) == true;
-  }));
+  EXPECT_TRUE(Eventually(
+      kLimit, [&] { return client.Lock(attached.answer.attachment, 0, LockMode::kExclusive) == true; }));
   const Mapping mapping(attached.file.get(), attached.answer);
   EXPECT_EQ(mapping.view().lock(1).elements.load(), 0u);
 }
@@ -251,7 +250,7 @@ TEST_F(NamdClients, KeepsTheLocksOfALivingClientOverARestart) {
   EXPECT_EQ(after.answer.owner, 1u) << "its number of before";
   again.Close();
   EXPECT_TRUE(Eventually(
-      Millis(1000), [&] { return other.Lock(attached.answer.attachment, 0, LockMode::kExclusive) == true; }));
+      kLimit, [&] { return other.Lock(attached.answer.attachment, 0, LockMode::kExclusive) == true; }));
 }
 
 TEST_F(NamdClients, FreesTheLocksOfAClientThatDiedWhileNamdWasAway) {
@@ -278,9 +277,8 @@ TEST_F(NamdClients, FreesTheLocksOfAClientThatDiedWhileNamdWasAway) {
   EXPECT_EQ(client.Lock(attached.answer.attachment, 0, LockMode::kExclusive), true);
   EXPECT_EQ(client.Lock(attached.answer.attachment, 1, LockMode::kExclusive), false);
   dies_later->Kill();
-  EXPECT_TRUE(Eventually(Millis(1000), [&] {
-    return client.Lock(attached.answer.attachment, 1, LockMode::kExclusive) == true;
-  }));
+  EXPECT_TRUE(Eventually(
+      kLimit, [&] { return client.Lock(attached.answer.attachment, 1, LockMode::kExclusive) == true; }));
 }
 
 TEST_F(NamdClients, OutlivesAClientThatTruncatesWhileItServesAtomics) {

@@ -403,9 +403,7 @@ void Head::AllStarted(Namespace& ns) {
   }
   if (ns.ending) {  // asked for while the start was under way
     AnswerSpawn(ns, pmix::kPmixErrJobFailedToStart);
-    TellAll(NamespaceSignal{nspace, SIGTERM, true});
-    TellAll(NamespaceSignal{nspace, SIGCONT});
-    return;
+    return AskToLeave(ns);
   }
   const Namespace* parent = ns.reg.spawn == 0 ? nullptr : Find(ns.reg.parent);
   if (ns.reg.spawn != 0 && (parent == nullptr || parent->ending)) {
@@ -413,7 +411,7 @@ void Head::AllStarted(Namespace& ns) {
     return EndNamespace(nspace, {}, EndKind::kQuiet);  // nobody is left to talk to
   }
   AnswerSpawn(ns, pmix::kPmixSuccess);
-  Report(ns, false);
+  ReportBegin(ns);
   if (ns.reg.spawn != 0) return;
   Step& step = StepOf(ns);
   if (IsMain(step)) {
@@ -483,6 +481,7 @@ void Head::JudgeTaskEnd(Namespace& ns, const TaskEnded& message) {
   if (ns.alive == 1) others = "; the other task of it is ended";
   if (ns.alive > 1) others = fmt::format("; the other {} tasks of it are ended", ns.alive);
   if (left_mpi && !bad) ns.result.Force(1);
+  ns.leave_code = ns.result.code();
   EndNamespace(
       nspace,
       fmt::format("{}: task {} of {} {}{}", message.end.node, message.end.rank, Name(ns), why, others),
@@ -498,6 +497,14 @@ void Head::FlushLines(Namespace& ns) {
     // did srun says.
     if (ns.reg.spec.step != wire::kBatchStep && !launch_.slurms) HubOf(ns).Notice(line);
   }
+}
+
+void Head::ReportBegin(Namespace& ns) {
+  if (!launch_.slurms || ns.reg.spawn != 0 || ns.reg.spec.step == wire::kBatchStep) return Report(ns, false);
+  ns.report_timer = outlet_.After(options_.report_delay, [this, nspace = ns.reg.spec.nspace] {
+    Namespace* running = Find(nspace);
+    if (running != nullptr && running->phase == Phase::kRunning) Report(*running, false);
+  });
 }
 
 void Head::Report(const Namespace& ns, bool ended) {

@@ -62,7 +62,10 @@ struct HeadOptions {
   // Between SIGTERM to a namespace and to those connected to it. libpmix 4.2.2 answers an operation whose
   // ranks it loses one after the other at once after it has freed it, and takes the job daemon with it.
   Millis end_apart{50};
-  Millis line_delay{100};     // equal ends of tasks within it share a line
+  Millis line_delay{100};  // equal ends of tasks within it share a line
+  // A script may start thousands of steps of Slurm's: one that is over by then is told to the controller
+  // once.
+  Millis report_delay{100};
   Millis resend{2'000};       // of what the controller has not answered
   Millis owner_wait{10'000};  // how long an ended job waits for its owner to come and read
   // Two MPIs in one world this long are a mistake; a task's script may start one program right after the
@@ -134,6 +137,8 @@ class Head {
     bool ending = false;  // msa ends it
     bool failed_to_start = false;
     bool abnormal = false;
+    std::int32_t leave_code =
+        0;  // of the abort or failed task that ends it: what its tasks are to leave with
     bool any_connected = false;
     std::optional<TaskEnded> early_end;  // the first that failed before any task was known to be MPI's
     std::vector<std::uint32_t> singletons;
@@ -141,6 +146,7 @@ class Head {
     std::string failure;  // why, for people
     TimerId kill_timer{};
     TimerId line_timer{};
+    TimerId report_timer{};
     std::map<std::uint32_t, NamespaceConnected> in_mpi;  // by member, those with tasks in an MPI world
     TimerId mixture_timer{};
     std::set<std::string> notices;  // shown
@@ -249,6 +255,7 @@ class Head {
   void JudgeTaskEnd(Namespace& ns, const TaskEnded& message);
   void EndedTask(Namespace& ns, std::uint32_t rank);
   void CheckEnded(const std::string& nspace);
+  void ReportBegin(Namespace& ns);
   void Report(const Namespace& ns, bool ended);
   void FlushLines(Namespace& ns);
   Step& StepOf(const Namespace& ns) { return steps_.at(ns.reg.spec.step); }
@@ -271,6 +278,7 @@ class Head {
   void EndNamespace(const std::string& nspace, const std::string& text, EndKind kind,
                     Millis delay = Millis(0));
   void TermNamespace(const std::string& nspace);
+  void AskToLeave(const Namespace& ns);
   void EndConnected(const std::string& nspace);
   void KillNamespace(const std::string& nspace);
   void GiveUpOn(const std::string& nspace);

@@ -37,11 +37,13 @@ void Head::EndNamespace(const std::string& nspace, const std::string& text, EndK
 void Head::TermNamespace(const std::string& nspace) {
   Namespace* ns = Find(nspace);
   if (ns == nullptr) return;
-  if (ns->alive > 0) {
-    TellAll(NamespaceSignal{nspace, SIGTERM, true});
-    TellAll(NamespaceSignal{nspace, SIGCONT});
-  }
+  if (ns->alive > 0) AskToLeave(*ns);
   ns->kill_timer = outlet_.After(options_.kill_grace, [this, nspace] { KillNamespace(nspace); });
+}
+
+void Head::AskToLeave(const Namespace& ns) {
+  TellAll(NamespaceSignal{ns.reg.spec.nspace, SIGTERM, true, ns.leave_code});
+  TellAll(NamespaceSignal{ns.reg.spec.nspace, SIGCONT});
 }
 
 // Whoever is still connected to a namespace that fails hears of it by an event, and is then ended too, unless
@@ -61,6 +63,7 @@ void Head::EndConnected(const std::string& nspace) {
       continue;
     }
     Find(other)->collateral = true;
+    Find(other)->leave_code = failed->leave_code;
     EndNamespace(other,
                  fmt::format("{} is ended: {}, which it is connected to, failed", Name(*peer), Name(*failed)),
                  EndKind::kFailure, options_.end_apart);
@@ -106,6 +109,7 @@ void Head::OnAbort(const AbortRequest& message) {
     // An abort with code 0 is a failure all the same.
     const std::int32_t code = (message.exit_code & 0xff) == 0 ? 1 : message.exit_code & 0xff;
     ns->result.Force(code);
+    ns->leave_code = code;
     const Namespace* caller = Find(message.proc.nspace);
     std::string text = fmt::format("{} is aborted by task {}{} with code {}", Name(*ns), message.proc.rank,
                                    caller == nullptr || caller == ns ? std::string() : " of " + Name(*caller),
@@ -136,6 +140,7 @@ void Head::OnLinked(const NamespacesLinked& message) {
 void Head::Settle(std::string nspace) {
   Namespace& ns = *Find(nspace);
   outlet_.Cancel(ns.kill_timer);
+  outlet_.Cancel(ns.report_timer);
   outlet_.Cancel(ns.mixture_timer);
   outlet_.Cancel(ns.time_timer);
   JudgeSingletons(ns);

@@ -68,7 +68,10 @@ void Member::OnSliceStarted(const std::shared_ptr<OpenStart>& start, std::size_t
 
 void Member::Signal(const NamespaceSignal& message) {
   if (message.ending) StopStarts(message.nspace);
-  launcher_.Signal(message.nspace, message.signal);
+  if (message.exit_code != 0)
+    launcher_.AskToLeave(message.nspace, message.exit_code);
+  else
+    launcher_.Signal(message.nspace, message.signal);
 }
 
 void Member::Kill(const std::string& nspace) {

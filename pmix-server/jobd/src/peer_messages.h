@@ -147,10 +147,11 @@ struct NamespaceSignal {
   static constexpr std::uint16_t kType = 0x0515;
   std::string nspace;
   std::int32_t signal = 0;
-  bool ending = false;  // the head ends it: what is not started yet is not started any more
+  bool ending = false;         // the head ends it: what is not started yet is not started any more
+  std::int32_t exit_code = 0;  // with SIGTERM: the code of the failure that ends it; 0: none
   template <class A>
   void Fields(A& a) {
-    a(nspace, signal, ending);
+    a(nspace, signal, ending, exit_code);
   }
 };
 

@@ -42,9 +42,10 @@ struct SlurmJoined {
   std::uint32_t ntasks = 0;  // of the whole step
   std::vector<SlurmCommand> commands;
   std::vector<SlurmTask> tasks;
+  std::string on_child_failure;  // of the step, as in SlurmTaskJoin
   template <class A>
   void Fields(A& a) {
-    a(step, ntasks, commands, tasks);
+    a(step, ntasks, commands, tasks, on_child_failure);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 
 #include <climits>
 
+#include "msa/base/leave_order.h"
 #include "msa/base/slurm_het.h"
 
 #include "task_env.h"
@@ -30,6 +32,17 @@ void PreferOwnDescription(UniqueFd& terminal) {
   UniqueFd own(::open(fmt::format("/proc/self/fd/{}", terminal.get()).c_str(),
                       O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (own) terminal = std::move(own);
+}
+
+// SIGTERM with an order to leave, as sigqueue(3) sends it.
+bool OrderToLeave(const ProcessHandle& process, std::int32_t exit_code) {
+  siginfo_t info{};
+  info.si_signo = SIGTERM;
+  info.si_code = SI_QUEUE;
+  info.si_pid = ::getpid();
+  info.si_uid = ::getuid();
+  info.si_value.sival_int = MsaLeaveOrder(exit_code);
+  return process.pidfd && ::syscall(SYS_pidfd_send_signal, process.pidfd.get(), info.si_signo, &info, 0) == 0;
 }
 
 }  // namespace
@@ -127,6 +140,7 @@ void SlurmTasks::TellHead() {
     SlurmJoined& joined = all[{task.step, task.join.ntasks}];
     joined.step = task.step;
     joined.ntasks = task.join.ntasks;
+    joined.on_child_failure = task.join.on_child_failure;
     SlurmCommand command{task.join.argv, task.join.cwd};
     if (joined.commands.empty() || joined.commands.back() != command)
       joined.commands.push_back(std::move(command));
@@ -259,12 +273,20 @@ bool SlurmTasks::StartOne(launch::TaskSpec& spec) {
   return true;
 }
 
-int SlurmTasks::Signal(const std::string& nspace, int signal) {
+int SlurmTasks::SendTo(const std::string& nspace,
+                       const std::function<bool(const ProcessHandle&)>& send) const {
   int reached = 0;
   for (const auto& [key, task] : tasks_)
-    if ((nspace.empty() || key.first == nspace) && task->client == 0 && SignalProcess(task->process, signal))
-      ++reached;
+    if ((nspace.empty() || key.first == nspace) && task->client == 0 && send(task->process)) ++reached;
   return reached;
+}
+
+int SlurmTasks::Signal(const std::string& nspace, int signal) {
+  return SendTo(nspace, [&](const ProcessHandle& process) { return SignalProcess(process, signal); });
+}
+
+int SlurmTasks::AskToLeave(const std::string& nspace, std::int32_t exit_code) {
+  return SendTo(nspace, [&](const ProcessHandle& process) { return OrderToLeave(process, exit_code); });
 }
 
 void SlurmTasks::KillAll(const std::string& nspace, std::function<void(int)> on_done) {

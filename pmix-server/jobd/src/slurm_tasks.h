@@ -85,6 +85,8 @@ class SlurmTasks final : public launch::TaskRunner {
   void MarkConnected(const std::string&, Rank) override {}
   // To the processes alone, not to what they started.
   int Signal(const std::string& nspace, int signal) override;
+  // See msa/base/leave_order.h.
+  int AskToLeave(const std::string& nspace, std::int32_t exit_code) override;
   void PauseOutput(const std::string&) override {}
   void ResumeOutput(const std::string&) override {}
   void WriteStdin(const std::string&, Rank, std::string, bool) override {}
@@ -142,6 +144,7 @@ class SlurmTasks final : public launch::TaskRunner {
   void AnswerRefusal(std::uint64_t client, const std::string& text);
   void OnProcessGone(Task& task);
   void End(Task& task, int status);
+  int SendTo(const std::string& nspace, const std::function<bool(const ProcessHandle&)>& send) const;
   bool StartOne(launch::TaskSpec& spec);
   bool Watch(Task& task);
   void OnChild(std::uint64_t client, SlurmJoin join);

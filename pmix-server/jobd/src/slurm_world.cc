@@ -30,6 +30,7 @@ Status SlurmWorld::Add(std::uint32_t member, const SlurmJoined& joined, const Sl
     return Error(Code::kAlreadyExists, "step {} has a task {} already (pid {}); pid {} is another", step_,
                  task.rank, known->second.pid, task.pid);
   if (known != ranks_.end()) return Status::Ok();
+  if (ranks_.empty()) on_child_failure_ = joined.on_child_failure;
   ranks_[task.rank.value] = {member, task.pid, task.component_job, std::max(task.cpus_per_task, 1u),
                              Remember(joined.commands[task.command])};
   return Status::Ok();
@@ -73,6 +74,8 @@ void SlurmWorld::Describe(wire::StepSpec& spec) const {
     const SlurmCommand& command = commands_[known.command];
     spec.apps.push_back({component, command.argv, {}, command.cwd, 1, known.cpus_per_task});
   }
+  if (on_child_failure_ == "event") spec.on_child_failure = wire::OnChildFailure::kEvent;
+  if (on_child_failure_ == "kill") spec.on_child_failure = wire::OnChildFailure::kKill;
   spec.cwd = spec.apps.empty() ? std::string() : spec.apps.front().cwd;
 }
 

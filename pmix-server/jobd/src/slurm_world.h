@@ -27,8 +27,8 @@ class SlurmWorld {
   bool Uses(std::uint32_t member) const;
   // "3 of 8 tasks have come; missing: 0,4-7".
   std::string Missing() const;
-  // Apps, rank_member and cwd of a complete one. An app is a run of ranks of one component; its program is
-  // that of its lowest rank.
+  // Apps, rank_member, cwd and, if the tasks say it, on_child_failure of a complete one. An app is a run of
+  // ranks of one component; its program is that of its lowest rank.
   void Describe(wire::StepSpec& spec) const;
 
  private:
@@ -45,6 +45,7 @@ class SlurmWorld {
   std::uint32_t ntasks_;
   std::map<std::uint32_t, Known> ranks_;
   std::vector<SlurmCommand> commands_;
+  std::string on_child_failure_;  // one srun started them all: the first's is all's
 };
 
 }  // namespace msa::jobd

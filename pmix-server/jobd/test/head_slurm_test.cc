@@ -31,8 +31,9 @@ class HeadSlurm : public HeadDouble {
     said.clear();
   }
   void Join(std::uint32_t member, std::uint32_t step, std::uint32_t ntasks,
-            const std::vector<std::uint32_t>& ranks) {
+            const std::vector<std::uint32_t>& ranks, const std::string& on_child_failure = "") {
     SlurmJoined joined;
+    joined.on_child_failure = on_child_failure;
     joined.step = StepId(step);
     joined.ntasks = ntasks;
     joined.commands = {{{"./prog"}, "/home/ada"}};
@@ -41,20 +42,34 @@ class HeadSlurm : public HeadDouble {
     From(member, joined);
   }
   // A running world of two tasks, one on each member.
-  void Run(std::uint32_t step) {
+  void Run(std::uint32_t step, const std::string& on_child_failure = "") {
     const std::string nspace = fmt::format("msa.7.1.{}", step);
-    Join(0, step, 2, {0});
-    Join(1, step, 2, {1});
+    Join(0, step, 2, {0}, on_child_failure);
+    Join(1, step, 2, {1}, on_child_failure);
     Ready(nspace);
     Started(nspace, {0, 1});
     said.clear();
   }
-  void Spawn(const std::string& parent, std::uint32_t n) {
+  // The number-th spawn of the job.
+  void Spawn(const std::string& parent, std::uint32_t n, std::uint32_t number = 1) {
     SpawnRequest request;
     request.proc = {parent, 0};
     request.apps = {{{"./child"}, {}, "", n, {}, {}}};
     From(0, request, 11);
-    Ready(parent + ".1");
+    Ready(fmt::format("{}.{}", parent, number));
+  }
+  // One of a single task that runs and is connected.
+  void ChildFails(const std::string& child) {
+    Started(child, {1});
+    From(1, NamespaceConnected{child});
+    From(1, TaskEnded{child, {Rank(0), 0, "bn0", 0, SIGKILL, false}, true, false, false, {}});
+  }
+  // The steps whose tasks were asked to leave.
+  std::set<std::string> Ended() {
+    std::set<std::string> out;
+    for (const NamespaceSignal& signal : Told<NamespaceSignal>(0))
+      if (signal.signal == SIGTERM) out.insert(signal.nspace);
+    return out;
   }
 };
 
@@ -78,6 +93,21 @@ TEST_F(HeadSlurm, AWorldIsRegisteredOnceAllOfItsTasksAreKnown) {
   EXPECT_THAT(Told<NamespaceStart>(0)[0].tasks, SizeIs(2));
   EXPECT_FALSE(Told<NamespaceStart>(0)[0].want_stdin);
   EXPECT_EQ(head->slots().free(), 2u);
+}
+
+TEST_F(HeadSlurm, AStepThatIsOverAtOnceIsReportedOnceAndAnotherWhenItBeganToo) {
+  Run(0);
+  End(0, 0, 0, "msa.7.1.0");
+  End(1, 1, 0, "msa.7.1.0");
+  Advance(Millis(200));
+  ASSERT_THAT(ToldController<wire::NamespaceReport>(), SizeIs(1));
+  EXPECT_TRUE(ToldController<wire::NamespaceReport>()[0].ended);
+  Run(1);
+  Advance(Millis(90));
+  EXPECT_THAT(ToldController<wire::NamespaceReport>(), SizeIs(1));
+  Advance(Millis(20));
+  ASSERT_THAT(ToldController<wire::NamespaceReport>(), SizeIs(2));
+  EXPECT_FALSE(ToldController<wire::NamespaceReport>()[1].ended);
 }
 
 TEST_F(HeadSlurm, ItsSlotsAreFreeAfterItsEndAndALateTaskIsRefused) {
@@ -176,9 +206,44 @@ TEST_F(HeadSlurm, AnAbortEndsOneOfTwoStepsAndTellsItsRankZero) {
   const auto signals = Told<NamespaceSignal>(1);
   ASSERT_FALSE(signals.empty());
   for (const auto& signal : signals) EXPECT_EQ(signal.nspace, "msa.7.1.1");
+  EXPECT_EQ(signals[0].signal, SIGTERM);
+  EXPECT_EQ(signals[0].exit_code, 3) << "its tasks are to leave with it";
   End(0, 0, 0, "msa.7.1.1");
   End(1, 1, 3, "msa.7.1.1");
   EXPECT_EQ(head->namespaces(), 1u);
+}
+
+TEST_F(HeadSlurm, AnAbortWithCodeZeroIsAFailureAllTheSame) {
+  Run(0);
+  From(1, AbortRequest{{"msa.7.1.0", 1}, 0, {}, {}});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 1);
+}
+
+TEST_F(HeadSlurm, TheOthersLeaveWithTheCodeOfTheTaskThatFailed) {
+  Run(0);
+  From(1, TaskEnded{"msa.7.1.0", {Rank(1), 0, "bn0", 17, 0, false}, true, false, false, {}});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 17);
+  Run(1);
+  said.clear();
+  From(1, TaskEnded{"msa.7.1.1", {Rank(1), 0, "bn0", 0, SIGSEGV, false}, true, false, false, {}});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 139);
+  Run(2);
+  said.clear();
+  From(1, TaskEnded{"msa.7.1.2", {Rank(1), 0, "bn0", 0, 0, false}, true, false, false, {}});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 1) << "it left its world with 0";
+}
+
+TEST_F(HeadSlurm, ACancelledJobsTasksAreOrderedNoCode) {
+  Run(0);
+  head->Cancel({wire::JobState::kCancelled, 1000, "cancelled by ada"});
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).signal, SIGTERM);
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 0);
+}
+
+TEST_F(HeadSlurm, ANodeThatIsLostOrdersNoCode) {
+  Run(0);
+  head->OnMemberLost(1, "bn0 is down");
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 0);
 }
 
 TEST_F(HeadSlurm, CancelRefusesWhatWaits) {
@@ -202,6 +267,36 @@ TEST_F(HeadSlurm, ChildrenInAPlainJobAreItsOwnOneSrun) {
   EXPECT_EQ(orders[0].het_group, -1);
   EXPECT_THAT(orders[0].hosts, ElementsAre("cn0", "bn0", "bn0"));
   EXPECT_EQ(orders[0].streams, "msa.7.1.0");
+}
+
+TEST_F(HeadSlurm, AChildsFailureIsLeftToItsParentInTheStepsThatWantSo) {
+  Run(0, "kill");
+  Run(1, "event");
+  Spawn("msa.7.1.0", 1);
+  Spawn("msa.7.1.1", 1, 2);
+  ChildFails("msa.7.1.0.1");
+  ChildFails("msa.7.1.1.2");
+  std::set<std::string> told;
+  for (const NamespaceEvent& event : Told<NamespaceEvent>(0))
+    told.insert(event.targets.begin(), event.targets.end());
+  EXPECT_TRUE(told.contains("msa.7.1.0") && told.contains("msa.7.1.1")) << "both parents are told";
+  Advance(Millis(60'000));
+  EXPECT_EQ(Ended(), (std::set<std::string>{"msa.7.1.0"}));
+}
+
+TEST_F(HeadSlurm, AStepOfAPluginThatDoesNotSayHasTheJobsWayWithAChildsFailure) {
+  launch.step.on_child_failure = wire::OnChildFailure::kEvent;
+  timers.clear();  // of the head that goes
+  head = std::make_unique<Head>(launch, *this);
+  head->Start();
+  Run(0);
+  Run(1, "kill");
+  Spawn("msa.7.1.0", 1);
+  Spawn("msa.7.1.1", 1, 2);
+  ChildFails("msa.7.1.0.1");
+  ChildFails("msa.7.1.1.2");
+  Advance(Millis(60'000));
+  EXPECT_EQ(Ended(), (std::set<std::string>{"msa.7.1.1"}));
 }
 
 TEST_F(HeadSlurm, ChildrenOfAHeterogeneousJobAreOfTheLeadersComponents) {

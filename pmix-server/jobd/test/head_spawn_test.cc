@@ -64,6 +64,21 @@ TEST_F(HeadSpawnTest, ADeadChildEndsItsConnectedParent) {
   EXPECT_TRUE(Told<NamespaceSignal>(0).empty()) << "libpmix does not bear the loss of both at once";
   Advance(Millis(50));
   EXPECT_EQ(Told<NamespaceSignal>(0).at(0).nspace, "msa.7.1.0");
+  EXPECT_EQ(Told<NamespaceSignal>(0).at(0).exit_code, 139) << "the child's";
+}
+
+TEST_F(HeadSpawnTest, OfTwoFailuresTheFirstOnesCodeIsTheConnectedParents) {
+  BeginRunning({0, 1});
+  Spawned(1, "msa.7.1.0.1", {0});
+  said.clear();
+  From(0, AbortRequest{{"msa.7.1.0.1", 0}, 17, {}, {}});
+  From(1, TaskEnded{"msa.7.1.0", {Rank(1), 0, "bn0", 44, 0, false}, true, false, false, {}});
+  Advance(Millis(50));
+  const auto signals = Told<NamespaceSignal>(0);
+  const auto first = std::find_if(signals.begin(), signals.end(),
+                                  [](const auto& signal) { return signal.nspace == "msa.7.1.0"; });
+  ASSERT_NE(first, signals.end());
+  EXPECT_EQ(first->exit_code, 17);
 }
 
 TEST_F(HeadSpawnTest, AChildThatDiesBeforeItConnectsLeavesTheParent) {

@@ -278,6 +278,16 @@ TEST_F(HeadTest, TasksThatLeaveOneMpiForAnotherAreNoMixture) {
   EXPECT_TRUE(Told<NamespaceSignal>(0).empty());
 }
 
+TEST_F(HeadTest, EqualEndsOfAMomentShareALine) {
+  BeginRunning({0, 1, 1, 1});
+  End(1, 1, 3);
+  Advance(Millis(90));
+  End(1, 2, 3);
+  End(1, 3, 3);
+  Advance(Millis(10));
+  EXPECT_EQ(Notices(), "bn0: tasks 1-3: exited with exit code 3\n") << "while task 0 runs on";
+}
+
 TEST_F(HeadTest, ATasksNoticeIsShownOnceAndOnlySoMany) {
   BeginRunning({0, 1});
   for (const std::uint32_t member : {1u, 0u})

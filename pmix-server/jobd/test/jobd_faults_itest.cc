@@ -22,6 +22,11 @@ wire::App Sh(const std::string& script, std::uint32_t ntasks = 1) {
   return app;
 }
 
+// Whoever is its parent now has seen its end.
+bool Gone(JobdHarness& job, pid_t pid) {
+  return job.Until([&] { return ::kill(pid, 0) != 0; });
+}
+
 TEST(JobdFaults, AMembersDeathEndsTheStepThatUsesIt) {
   JobdHarness job({{"cn0"}, {"bn0", "booster", 1}});
   job.WarmUp();
@@ -42,7 +47,7 @@ TEST(JobdFaults, TheHeadsDeathMakesTheMembersLeaveWithTheirTasks) {
   const int task = std::stoi(job.Out(1));
   job.KillJobd("cn0", SIGKILL);
   ASSERT_TRUE(job.Until([&] { return !job.JobdAlive("bn0"); }));
-  EXPECT_NE(::kill(task, 0), 0);
+  EXPECT_TRUE(Gone(job, task));
   ASSERT_EQ(job.failures.size(), 1u);
   EXPECT_THAT(job.failures[0].reason, HasSubstr("head"));
   EXPECT_FALSE(std::filesystem::exists(job.RunDirectory("bn0")));
@@ -104,7 +109,7 @@ TEST(JobdFaults, AWarmJobDaemonLeavesWhenItsNodedStaysAway) {
   JobdHarness job({{"cn0"}});
   job.WarmUp();
   job.KillNoded("cn0");
-  EXPECT_TRUE(job.Until([&] { return !job.JobdAlive("cn0"); }, std::chrono::seconds(10)));
+  EXPECT_TRUE(job.Until([&] { return !job.JobdAlive("cn0"); }));
   EXPECT_FALSE(std::filesystem::exists(job.RunDirectory("cn0")));
 }
 
@@ -115,7 +120,7 @@ TEST(JobdFaults, QuitKillsTheTasksAndLeaves) {
   ASSERT_TRUE(job.Until([&] { return !job.Out(0).empty(); }));
   job.ToNode("cn0", wire::JobdQuit{"unknown to the controller"});
   ASSERT_TRUE(job.Until([&] { return !job.JobdAlive("cn0"); }));
-  EXPECT_NE(::kill(std::stoi(job.Out(0)), 0), 0);
+  EXPECT_TRUE(Gone(job, std::stoi(job.Out(0))));
 }
 
 // Eight times what the slices need, and a tenth of what a start of all takes on a busy machine.
@@ -145,8 +150,8 @@ TEST(JobdFaults, AQuitWhileTasksAreStartedLeavesNone) {
   const auto asked = std::chrono::steady_clock::now();
   job.ToNode("cn0", wire::JobdQuit{"unknown to the controller"});
   ASSERT_TRUE(job.Until([&] { return !job.JobdAlive("cn0"); }));
-  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(10));
-  for (const auto& record : job.records) EXPECT_NE(::kill(std::stoi(record.data), 0), 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(20));
+  for (const auto& record : job.records) EXPECT_TRUE(Gone(job, std::stoi(record.data)));
   EXPECT_LT(job.records.size(), kMany);
 }
 

@@ -64,8 +64,8 @@ class JobdHarness {
   // WarmUp, Launch, then until SessionEnd (if attached), JobExit and the end of every job daemon.
   void Run(const RunSpec& spec);
   // Runs the loop until `done` holds; false after `limit`.
-  bool Until(const std::function<bool()>& done, std::chrono::seconds limit = std::chrono::seconds(30));
-  bool UntilOver(std::chrono::seconds limit = std::chrono::seconds(30));
+  bool Until(const std::function<bool()>& done, std::chrono::seconds limit = std::chrono::seconds(60));
+  bool UntilOver(std::chrono::seconds limit = std::chrono::seconds(60));
 
   // A session as msactl has it; frames of it are recorded in output, notices and end. Returns its id.
   std::uint64_t Attach(const wire::AttachOpen& open);

@@ -23,6 +23,11 @@ class JobdSlurm : public SlurmJobTest {
     spec.step = step;
     return spec;
   }
+  // As users' steps have it.
+  static SlurmStepSpec WithLibrary(SlurmStepSpec spec) {
+    spec.env.push_back("LD_PRELOAD=" MSA_TEST_MPI_LIBRARY);
+    return spec;
+  }
   std::vector<wire::NamespaceReport> Ended() const {
     std::vector<wire::NamespaceReport> out;
     for (const auto& report : job.reports)
@@ -91,6 +96,39 @@ TEST_F(JobdSlurm, ATaskThatLeavesItsWorldEndsTheOthersAndSlurmSaysHowItEnded) {
   EXPECT_THAT(step.Err(0), Not(HasSubstr("exited with exit code 6")));
   ASSERT_TRUE(job.Until([&] { return !Ended().empty(); }));
   EXPECT_EQ(Ended()[0].exit_code, 6);
+}
+
+TEST_F(JobdSlurm, WithTheMpiLibraryEveryTaskLeavesWithTheCodeOfTheAbort) {
+  std::uint32_t step_id = 0;
+  for (const char* program : {MSA_TEST_MPI_JOB, MSA_TEST_MPICH_JOB}) {
+    SlurmStep step(job, WithLibrary(Mpi(step_id++, {"cn0", "bn0", "cn0"}, {"abort", "1", "17"}, program)));
+    step.Start();
+    ASSERT_TRUE(step.UntilOver()) << step.AllErr();
+    for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(step.codes[rank], 17) << step.AllErr();
+  }
+}
+
+TEST_F(JobdSlurm, WithTheMpiLibraryTheOthersLeaveWithTheCodeOfTheTaskThatFailed) {
+  SlurmStep leaves(job, WithLibrary(Mpi(0, {"cn0", "bn0"}, {"leave", "1", "6"})));
+  leaves.Start();
+  ASSERT_TRUE(leaves.UntilOver()) << leaves.AllErr();
+  EXPECT_EQ(leaves.codes[0], 6);
+  SlurmStep dies(job, WithLibrary(Mpi(1, {"cn0", "bn0"}, {"crash", "1"})));
+  dies.Start();
+  ASSERT_TRUE(dies.UntilOver()) << dies.AllErr();
+  EXPECT_EQ(dies.codes[1], 139);
+  EXPECT_EQ(dies.codes[0], 139);
+}
+
+TEST_F(JobdSlurm, AScriptAroundAProgramThatAbortsIsEndedBySigterm) {
+  SlurmStepSpec spec = WithLibrary(Mpi(0, {"cn0", "bn0"}, {"abort", "1", "17"}));
+  spec.argv_of[0] = {"/bin/sh", "-c", MSA_TEST_MPI_JOB " abort 1 17; echo ended with $?"};
+  SlurmStep step(job, spec);
+  step.Start();
+  ASSERT_TRUE(step.UntilOver()) << step.AllErr();
+  EXPECT_EQ(step.codes[0], 143);
+  EXPECT_EQ(step.codes[1], 17);
+  EXPECT_EQ(step.Out(0), "");
 }
 
 TEST_F(JobdSlurm, ProgramsWithoutMpiEndAsTheyLike) {

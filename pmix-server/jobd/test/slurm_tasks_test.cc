@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "msa/base/leave_order.h"
 #include "msa/support/run_until.h"
 
 namespace msa::jobd {
@@ -63,6 +64,38 @@ class SlurmTasksTest : public ::testing::Test {
     }
     processes_.push_back(pid);
     return pid;
+  }
+  // One that leaves with the code that a SIGTERM orders, as libmsampi has it; else with 99.
+  pid_t Obedient() {
+    int ready[2];
+    EXPECT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      struct sigaction action {};
+      action.sa_flags = SA_SIGINFO;
+      action.sa_sigaction = [](int, siginfo_t* info, void*) {
+        int code = 0;
+        const bool ordered = info->si_code == SI_QUEUE && info->si_uid == ::getuid() &&
+                             MsaReadLeaveOrder(info->si_value.sival_int, &code);
+        ::_exit(ordered ? code : 99);
+      };
+      ::sigaction(SIGTERM, &action, nullptr);
+      ::close(ready[1]);
+      for (;;) ::pause();
+    }
+    ::close(ready[1]);
+    char none = 0;
+    EXPECT_EQ(::read(ready[0], &none, 1), 0);
+    ::close(ready[0]);
+    processes_.push_back(pid);
+    return pid;
+  }
+  // How a process of these has ended, as wait(2) tells.
+  int StatusOf(pid_t pid) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    std::erase(processes_, pid);
+    return status;
   }
   SlurmJoin Join(std::uint32_t rank, pid_t pid, std::uint32_t ntasks = 2) {
     SlurmJoin join;
@@ -124,6 +157,14 @@ TEST_F(SlurmTasksTest, JoinsOfOneMomentReachTheHeadTogether) {
   EXPECT_EQ(joined_[0].ntasks, 2u);
   EXPECT_EQ(joined_[0].tasks[1].pid, processes_[1]);
   EXPECT_EQ(tasks_->waiting(), 2u);
+}
+
+TEST_F(SlurmTasksTest, TheHeadHearsWhatTheStepDoesWhenAChildFails) {
+  SlurmJoin join = Join(0, Process());
+  join.join.on_child_failure = "event";
+  tasks_->OnJoin(1, std::move(join));
+  ASSERT_TRUE(Until([&] { return !joined_.empty(); }));
+  EXPECT_EQ(joined_[0].on_child_failure, "event");
 }
 
 TEST_F(SlurmTasksTest, AStartAnswersWithTheEnvironmentAndTheDescriptor) {
@@ -203,6 +244,30 @@ TEST_F(SlurmTasksTest, AProcessThatGoesWithoutAWordHasEnded) {
   EXPECT_EQ(tasks_->Signal({}, SIGTERM), 0);
   tasks_->OnTaskEnd({JobId(7), StepId(3), pid, SIGTERM});
   EXPECT_THAT(exits_, SizeIs(1));
+}
+
+TEST_F(SlurmTasksTest, ATaskThatIsAskedToLeaveIsToldTheCode) {
+  const pid_t pid = Obedient();
+  const UniqueFd reader = RunWithVoice(pid);
+  EXPECT_EQ(tasks_->AskToLeave("other", 17), 0);
+  EXPECT_EQ(tasks_->AskToLeave("msa.7.1.3", 17), 1);
+  const int status = StatusOf(pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 17);
+}
+
+TEST_F(SlurmTasksTest, ATaskThatKnowsNoOrderToLeaveGetsSigterm) {
+  const pid_t pid = Process();
+  const UniqueFd reader = RunWithVoice(pid);
+  EXPECT_EQ(tasks_->AskToLeave("msa.7.1.3", 17), 1);
+  const int status = StatusOf(pid);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+TEST_F(SlurmTasksTest, ATaskThatWaitsForItsWorldIsNotAskedToLeave) {
+  tasks_->OnJoin(1, Join(0, Process()));
+  EXPECT_EQ(tasks_->AskToLeave({}, 17), 0);
 }
 
 TEST_F(SlurmTasksTest, TheEndOfTheStepKillsItsTasksOfThatComponentAndTellsTheHead) {

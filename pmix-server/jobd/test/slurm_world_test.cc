@@ -54,6 +54,25 @@ TEST(SlurmWorld, IsTheSameInWhateverOrderItsTasksCome) {
   }
 }
 
+TEST(SlurmWorld, WhatBecomesOfItWhenAChildFailsIsTheStepsOrElseTheJobs) {
+  using wire::OnChildFailure;
+  const auto described = [](const std::string& said, OnChildFailure jobs) {
+    SlurmWorld world(StepId(3), 1);
+    SlurmJoined joined = Joined(1, {Task(0)});
+    joined.on_child_failure = said;
+    EXPECT_TRUE(world.Add(0, joined, joined.tasks[0]).ok());
+    wire::StepSpec spec;
+    spec.on_child_failure = jobs;
+    world.Describe(spec);
+    return spec.on_child_failure;
+  };
+  for (const OnChildFailure jobs : {OnChildFailure::kKill, OnChildFailure::kEvent}) {
+    EXPECT_EQ(described("kill", jobs), OnChildFailure::kKill);
+    EXPECT_EQ(described("event", jobs), OnChildFailure::kEvent);
+    EXPECT_EQ(described("", jobs), jobs);
+  }
+}
+
 TEST(SlurmWorld, AnAppIsARunOfOneComponentsRanks) {
   SlurmWorld world(StepId(3), 3);
   for (const std::uint32_t rank : {0u, 1u, 2u}) {

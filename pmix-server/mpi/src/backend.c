@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "leave.h"
 #include "refusal.h"
 #include "task.h"
 #include "window.h"
@@ -56,6 +57,7 @@ void msa_check_world(void) {
 }
 
 int msa_init(int* argc, char*** argv) {
+  msa_leave_on_order();
   const int failed = host.real.Init(argc, argv);
   if (failed == MPI_SUCCESS) {
     msa_check_world();
@@ -65,6 +67,7 @@ int msa_init(int* argc, char*** argv) {
 }
 
 int msa_init_thread(int* argc, char*** argv, int required, int* provided) {
+  msa_leave_on_order();
   const int failed = host.real.Init_thread(argc, argv, required, provided);
   if (failed == MPI_SUCCESS) {
     msa_check_world();

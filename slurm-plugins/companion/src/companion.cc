@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "msa/job/slurm_reasons.h"
+
 #include "companion_text.h"
 #include "reason_text.h"
 
@@ -281,7 +283,8 @@ void Companion::OnSubmitted(Reply reply, Moment now) {
   }
   if (leaving_) return;
   const Status status = reply.status();
-  const std::string text = fmt::format("Slurm refuses {}: {}", What(), status.message());
+  std::string text = fmt::format("Slurm refuses {}: {}", What(), status.message());
+  if (status.code() == Code::kResourceExhausted) text += "; " + Remedy("AccountingPolicy");
   if (status.code() == Code::kOutOfRange) return GiveUp(status.code(), text, now);
   Refuse(status.code(), text);
 }
@@ -313,14 +316,16 @@ void Companion::OnPending(const JobFacts& facts, Moment now) {
   if (reason != told_reason_ || facts.job != told_job_)
     Send(wire::CompanionPending{.job = facts.job,
                                 .reason = reason,
-                                .message = text,
+                                // To be done while it waits.
+                                .message = IsHeld(reason) ? text + "; " + Remedy(reason) : text,
                                 .expected_start = facts.pending ? facts.start : 0});
   told_reason_ = reason;
   told_job_ = facts.job;
   Wait(now, poll_);
   poll_ = std::min(poll_ * 3 / 2, kLastPoll);
   const Prospect prospect = ProspectOf(reason);
-  const std::string never = fmt::format("Slurm cannot start {}: {} ({})", What(), text, reason);
+  const std::string never =
+      fmt::format("Slurm cannot start {}: {} ({}); {}", What(), text, reason, Remedy(reason));
   if (prospect == Prospect::kDenied) return Refuse(Code::kPermissionDenied, never);
   if (reason != kConfigReason) config_since_ = now.steady;
   if (prospect == Prospect::kNever || now.steady - config_since_ >= kConfigPatience) {
@@ -492,9 +497,15 @@ std::string Companion::WaitedFor() const {
     return fmt::format("no {} {}: slurmctld does not answer ({}); see 'scontrol ping'", What(), within,
                        away_text_);
   if (last_.job.value == 0) return fmt::format("no {} {}: Slurm has not looked at it yet", What(), within);
-  return fmt::format("no {} {}: Slurm's job {} waited for {}: {}{}; wait longer (msa_wait) or ask for less",
-                     What(), within, last_.job, told_reason_.empty() ? "None" : told_reason_,
-                     PendingText(told_reason_, last_.detail), ExpectedText(last_.start, now_s_));
+  return fmt::format("no {} {}: Slurm's job {} waited for {}: {}{}; {}", What(), within, last_.job,
+                     told_reason_.empty() ? "None" : told_reason_, PendingText(told_reason_, last_.detail),
+                     ExpectedText(last_.start, now_s_), Remedy(told_reason_));
+}
+
+std::string Companion::Remedy(std::string_view reason) const {
+  SlurmJobNames names{.job = fmt::format("{}", last_.job), .partition = ask_.partition};
+  if (parent_) names.qos = parent_->qos, names.account = parent_->account;
+  return RemedyText(reason, RemedyFor::kCompanion, names);
 }
 
 }  // namespace msa::companion

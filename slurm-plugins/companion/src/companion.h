@@ -90,6 +90,8 @@ class Companion {
   Submit MakeSubmit(Moment now) const;
   std::string What() const;
   std::string WaitedFor() const;
+  // What the program, or its user, can do.
+  std::string Remedy(std::string_view reason) const;
 
   Outlet& outlet_;
   wire::CompanionAsk ask_;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "msa/job/slurm_reasons.h"
+
 namespace msa::companion {
 namespace {
 
@@ -29,14 +31,13 @@ constexpr std::array kKnown = {
     Known{"Prolog", Prospect::kBusy, "its nodes are being prepared"},
     Known{"BeginTime", Prospect::kQueued, "its begin time has not come"},
     Known{"Dependency", Prospect::kQueued, "a job that it depends on has not ended"},
-    Known{"JobHeldUser", Prospect::kQueued, "it is held; its owner can release it (scontrol release)"},
-    Known{"JobHeldAdmin", Prospect::kQueued, "it is held by an administrator"},
+    Known{"JobHeldUser", Prospect::kQueued, "its user holds it"},
+    Known{"JobHeldAdmin", Prospect::kQueued, "an administrator holds it"},
     Known{"PartitionDown", Prospect::kBusy, "the partition is down"},
     Known{"PartitionInactive", Prospect::kBusy, "the partition is inactive"},
     Known{"PartitionNodeLimit", Prospect::kNever,
-          "it asks for more nodes than the partition gives to one job; ask for fewer"},
-    Known{"PartitionTimeLimit", Prospect::kNever,
-          "its time limit is above the partition's; ask for a shorter time (msa_time)"},
+          "it asks for more nodes than the partition gives to one job"},
+    Known{"PartitionTimeLimit", Prospect::kNever, "its time limit is above the partition's"},
     // Written before the job is looked at, too, so it says nothing by itself.
     Known{"PartitionConfig", Prospect::kUnknown, "the partition has not so much, or does not allow it"},
     Known{"BadConstraints", Prospect::kNever, "no node fits what is asked for"},
@@ -46,15 +47,9 @@ constexpr std::array kKnown = {
     Known{"InvalidQOS", Prospect::kDenied, "the QOS is not valid"},
     Known{"ReservationDeleted", Prospect::kNever, "its reservation was deleted"},
     Known{"DeadLine", Prospect::kNever, "it cannot end by its deadline"},
-    Known{"MaxMemPerLimit", Prospect::kNever, "it asks for more memory than is allowed; ask for less"},
+    Known{"MaxMemPerLimit", Prospect::kNever, "it asks for more memory than is allowed"},
     Known{"JobArrayTaskLimit", Prospect::kQueued, "the array's limit of running tasks is reached"},
     Known{"AccountingPolicy", Prospect::kLimited, "a limit of accounting is reached"},
-    Known{"AssociationJobLimit", Prospect::kLimited, "the association's limit of jobs is reached"},
-    Known{"AssociationResourceLimit", Prospect::kLimited, "a limit of the association is reached"},
-    Known{"AssociationTimeLimit", Prospect::kLimited, "the association's limit of time is reached"},
-    Known{"QOSJobLimit", Prospect::kLimited, "the QOS's limit of jobs is reached"},
-    Known{"QOSResourceLimit", Prospect::kLimited, "a limit of the QOS is reached"},
-    Known{"QOSTimeLimit", Prospect::kLimited, "the QOS's limit of time is reached"},
     Known{"QOSUsageThreshold", Prospect::kLimited, "the QOS's usage threshold is breached"},
 };
 
@@ -66,52 +61,26 @@ const Known* Find(std::string_view reason) {
   return nullptr;
 }
 
-// The many of one pattern: [QOS|Assoc][Max|Min|Grp]WHAT[PerJob|PerUser|PerAccount|PerNode][Limit], and
-// MaxWHATPerAccount.
-struct Limit {
-  bool qos = false;
-  std::string_view kind;  // "Max", "Min", "Grp"
-  std::string_view rest;  // "CpuPerUser"
-};
-
-bool ParseLimit(std::string_view reason, Limit& limit) {
-  if (!reason.ends_with("Limit") && !reason.ends_with("Minutes") && !reason.starts_with("QOSMin"))
-    return false;
-  limit.qos = reason.starts_with("QOS");
-  if (limit.qos) reason.remove_prefix(3);
-  if (reason.starts_with("Assoc")) reason.remove_prefix(5);
-  for (const std::string_view kind : {"Max", "Min", "Grp"})
-    if (reason.starts_with(kind)) limit.kind = kind;
-  if (limit.kind.empty()) return false;
-  limit.rest = reason.substr(limit.kind.size());
-  if (limit.rest.ends_with("Limit")) limit.rest.remove_suffix(5);
-  return true;
-}
-
-bool OfOneJob(const Limit& limit) {
-  return limit.kind == "Min" || limit.rest.find("PerJob") != limit.rest.npos ||
-         limit.rest.find("PerNode") != limit.rest.npos || limit.rest.starts_with("Wall");
-}
-
 }  // namespace
 
 Prospect ProspectOf(std::string_view reason) {
   if (const Known* known = Find(reason)) return known->prospect;
-  Limit limit;
-  if (!ParseLimit(reason, limit)) return Prospect::kUnknown;
-  if (limit.kind != "Grp" && OfOneJob(limit)) return Prospect::kNever;
-  return Prospect::kLimited;
+  const auto limit = ParseSlurmLimit(reason);
+  if (!limit) return Prospect::kUnknown;
+  return limit->of == SlurmLimit::Of::kJob ? Prospect::kNever : Prospect::kLimited;
 }
 
 std::string ReasonText(std::string_view reason) {
   if (const Known* known = Find(reason)) return std::string(known->text);
-  Limit limit;
-  if (!ParseLimit(reason, limit)) return std::string(reason);
-  const std::string_view whose = limit.qos ? "the QOS" : "the user's association";
-  if (limit.kind == "Min") return fmt::format("it asks for less than {} demands of a job", whose);
-  if (limit.kind != "Grp" && OfOneJob(limit))
-    return fmt::format("it asks for more than {} allows one job; ask for less", whose);
+  const auto limit = ParseSlurmLimit(reason);
+  if (!limit) return std::string(reason);
+  const std::string_view whose = limit->qos ? "the QOS" : "the user's association";
+  if (limit->least) return fmt::format("it asks for less than {} demands of a job", whose);
+  if (limit->of == SlurmLimit::Of::kJob) return fmt::format("it asks for more than {} allows one job", whose);
+  if (limit->used_up) return fmt::format("what {} may use is used up", whose);
   return fmt::format("a limit of {} is reached by jobs that are there, the asking one among them", whose);
 }
+
+bool IsHeld(std::string_view reason) { return reason.starts_with("JobHeld"); }
 
 }  // namespace msa::companion

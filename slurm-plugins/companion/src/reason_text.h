@@ -22,4 +22,7 @@ Prospect ProspectOf(std::string_view reason);
 // "the free nodes do not suffice"; for a word that is not known the word itself.
 std::string ReasonText(std::string_view reason);
 
+// Somebody has to release it before Slurm looks at it.
+bool IsHeld(std::string_view reason);
+
 }  // namespace msa::companion

@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST_F(CompanionMachine, HowOftenItsParentWasRequeuedIsSlurmsToSay) {
   Begin(AskFor(2));
@@ -145,6 +146,7 @@ TEST_F(CompanionMachine, AtTheDeadlineCancelsBeforeItRefuses) {
   EXPECT_EQ(refused.code, Code::kDeadlineExceeded);
   EXPECT_EQ(refused.reason, "Resources");
   EXPECT_THAT(refused.message, HasSubstr("no 4 slots in partition 'booster' within 1 s: Slurm's job 20"));
+  EXPECT_THAT(refused.message, HasSubstr("; wait longer (msa_wait) or ask for less"));
   EXPECT_TRUE(finished_);
 }
 
@@ -186,14 +188,17 @@ TEST_F(CompanionMachine, WithoutAWaitALimitThatIsReachedIsARefusal) {
   EXPECT_EQ(Sent<CompanionRefused>().code, Code::kDeadlineExceeded);
 }
 
-TEST_F(CompanionMachine, WhatCanNeverStartIsRefusedAtOnce) {
+TEST_F(CompanionMachine, WhatCanNeverStartIsRefusedAtOnceWithWhatHelps) {
   Begin(AskFor(4, 600'000));
   Submitted(20);
   Called<Look>();
   ReplyWith(Pending(20, "PartitionTimeLimit"));
   Cancelled(20);
   Sent<CompanionPending>();
-  EXPECT_EQ(Sent<CompanionRefused>().code, Code::kOutOfRange);
+  const auto refused = Sent<CompanionRefused>();
+  EXPECT_EQ(refused.code, Code::kOutOfRange);
+  EXPECT_THAT(refused.message, HasSubstr("; ask for a shorter time (msa_time); 'sinfo -p booster'"));
+  EXPECT_THAT(refused.message, Not(HasSubstr("msa_wait")));
 }
 
 TEST_F(CompanionMachine, WhatThePartitionDoesNotHaveIsRefusedWhenThatIsCertain) {

@@ -18,11 +18,13 @@ TEST(ReasonText, TellsApartWhatMayStartFromWhatNeverWill) {
   for (const char* never :
        {"PartitionNodeLimit", "PartitionTimeLimit", "BadConstraints", "QOSMaxCpuPerJobLimit",
         "AssocMaxNodePerJobLimit", "QOSMaxWallDurationPerJobLimit", "QOSMinCpuNotSatisfied",
-        "QOSMaxCpuMinutesPerJobLimit"})
+        "QOSMaxCpuMinutesPerJobLimit", "AssocMaxGRESPerJob", "AssocMaxCpuPerNode", "QOSMinGRES",
+        "MaxMemPerLimit"})
     EXPECT_EQ(ProspectOf(never), Prospect::kNever) << never;
   for (const char* limited :
        {"QOSMaxJobsPerUserLimit", "AssocMaxJobsLimit", "QOSGrpCpuLimit", "AssocGrpNodeLimit",
-        "QOSMaxCpuPerUserLimit", "AssocGrpCpuMinutesLimit", "QOSMaxNodePerUserLimit"})
+        "QOSMaxCpuPerUserLimit", "AssocGrpCpuMinutesLimit", "QOSMaxNodePerUserLimit", "MaxCpuPerAccount",
+        "QOSMaxGRESPerUser", "AssocGrpMemRunMinutes", "AssociationJobLimit"})
     EXPECT_EQ(ProspectOf(limited), Prospect::kLimited) << limited;
   EXPECT_EQ(ProspectOf("AccountNotAllowed"), Prospect::kDenied);
 }
@@ -32,7 +34,7 @@ TEST(ReasonText, IsWordsForPeople) {
   EXPECT_NE(ReasonText("QOSMaxJobsPerUserLimit").find("a limit of the QOS is reached"), std::string::npos);
   EXPECT_NE(ReasonText("AssocMaxCpuPerJobLimit").find("the user's association allows one job"),
             std::string::npos);
-  EXPECT_NE(ReasonText("PartitionTimeLimit").find("msa_time"), std::string::npos);
+  EXPECT_EQ(ReasonText("AssocGrpCPUMinutesLimit"), "what the user's association may use is used up");
 }
 
 TEST(ReasonText, IsSlurmsWordWhereNothingElseIsKnown) {

@@ -74,6 +74,10 @@ int OnOption(int value, const char* argument, int /*remote*/) {
 
 std::optional<std::string> StepVariable(spank_t spank, const char* name) {
   // Values of ours are short; a host list of ten thousand nodes is not.
+  char brief[512];
+  const spank_err_t got = spank_getenv(spank, name, brief, sizeof brief);
+  if (got == ESPANK_SUCCESS) return brief;
+  if (got != ESPANK_NOSPACE) return std::nullopt;
   for (std::size_t size = 4096; size <= std::size_t{4} << 20; size *= 8) {
     std::string value(size, '\0');
     const spank_err_t error = spank_getenv(spank, name, value.data(), static_cast<int>(size));
@@ -108,20 +112,47 @@ constexpr const char* kMpiVariable = "MSA_SLURM_MPI";
 
 const char* UseText(Use use) { return use == Use::kYes ? "yes" : use == Use::kNo ? "no" : "auto"; }
 
+// As Slurm calls in a job what was set with spank_job_control_setenv, which no --export leaves out.
+std::string JobsName(const std::string& name) { return "SLURM_SPANK_" + name; }
+
+void Forget(const std::string& name) {
+  unsetenv(name.c_str());
+  unsetenv(JobsName(name).c_str());
+}
+
+// Of an option, where Slurm looks for it.
+std::string OptionVariable(const OptionSpec& spec) {
+  std::string name = std::string("_SLURM_SPANK_OPTION_msa_") + spec.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
 // sbatch and salloc inside a job pass its environment on: what it says of that job is not so of the new one.
 // Before Slurm looks for options there.
 void ForgetOuterJob() {
-  const auto forget = [](const std::string& name) {
-    unsetenv(name.c_str());
-    unsetenv(("SLURM_SPANK_" + name).c_str());  // as Slurm calls it in the job
-  };
-  for (const Carried& one : kCarried) forget(one.variable);
-  for (const char* name : {kUseVariable, kMpiVariable, wire::kSlurmHetLeader}) forget(name);
-  for (const OptionSpec& spec : OptionSpecs()) {
-    std::string name = std::string("_SLURM_SPANK_OPTION_msa_") + spec.name;
-    std::replace(name.begin(), name.end(), '-', '_');
-    forget(name);
-  }
+  for (const Carried& one : kCarried) Forget(one.variable);
+  for (const char* name : {kUseVariable, kMpiVariable, wire::kSlurmHetLeader}) Forget(name);
+  for (const OptionSpec& spec : OptionSpecs()) Forget(OptionVariable(spec));
+}
+
+// Slurm gives srun, and its step, the options of the job as if they were its own. What of them a step has the
+// variables tell (kCarried), and an option is one that this srun was given.
+void ForgetJobsOptions() {
+  if (getenv("SLURM_JOB_ID") == nullptr) return;
+  for (const OptionSpec& spec : OptionSpecs()) Forget(OptionVariable(spec));
+}
+
+std::optional<std::string> ProcessVariable(const std::string& name) {
+  const char* value = getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// What the job's sbatch or salloc, or an srun around this one, has set. `find`: of this process, or of the
+// step.
+template <class Find>
+std::optional<std::string> CarriedValue(const char* name, const Find& find) {
+  if (auto value = find(name)) return value;
+  return find(JobsName(name));
 }
 
 int CarryOptions(spank_t spank) {
@@ -135,29 +166,15 @@ int CarryOptions(spank_t spank) {
     if (const std::string& value = state.options.step.*one.field; !value.empty()) carry(one.variable, value);
   if (state.options.use_given) carry(kUseVariable, UseText(state.options.use));
   if (spank_context() != S_CTX_LOCAL) return 0;
-  const char* mpi = getenv("SLURM_MPI_TYPE");
-  const std::string type = mpi == nullptr ? "none" : mpi;
-  if (type != "none" && type != "openmpi" && state.options.use == Use::kYes)
-    return Refuse("--msa=yes and --mpi=" + type +
+  StepChoice choice =
+      ChooseUse(state.options, CarriedValue(kUseVariable, ProcessVariable), state.arguments.use);
+  choice.mpi = ProcessVariable("SLURM_MPI_TYPE").value_or("none");
+  if (choice.other_mpi() && choice.use == Use::kYes)
+    return Refuse("--msa=yes and --mpi=" + choice.mpi +
                   " exclude each other: one of the two starts the MPI; leave --mpi away, or give --msa=no");
-  setenv(kMpiVariable, type.c_str(), 1);
+  if (const Status kept = CheckNothingLost(state.options, choice); !kept.ok()) return Refuse(kept.message());
+  setenv(kMpiVariable, choice.mpi.c_str(), 1);
   return 0;
-}
-
-Use UseOf(spank_t spank) {
-  const State& state = TheState();
-  if (state.options.use_given) return state.options.use;
-  Options carried;
-  if (const auto value = StepVariable(spank, kUseVariable);
-      value && SetOption(carried, Option::kMsa, *value).ok())
-    return carried.use;
-  return state.arguments.use;
-}
-
-// Another launcher of MPI was asked for.
-bool OtherMpi(spank_t spank) {
-  const std::string type = StepVariable(spank, kMpiVariable).value_or("none");
-  return type != "none" && type != "openmpi" && !TheState().script;
 }
 
 StepItems ReadItems(spank_t spank) {
@@ -178,20 +195,24 @@ void BeginStep(spank_t spank) {
   const StepItems items = ReadItems(spank);
   if (items.step == kExternStep) return;
   state.script = IsScript(items.step);
-  const Use use = UseOf(spank);
-  if (use == Use::kNo || OtherMpi(spank)) return;
+  const auto variable = [spank](const std::string& name) { return StepVariable(spank, name.c_str()); };
+  StepChoice choice = ChooseUse(state.options, CarriedValue(kUseVariable, variable), state.arguments.use);
+  if (!state.script) choice.mpi = variable(kMpiVariable).value_or("none");
+  if (choice.use == Use::kNo || choice.other_mpi()) {
+    // srun has looked at it already, but not by this node's plugstack.conf.
+    if (!state.script) state.refusal = CheckNothingLost(state.options, choice).message();
+    return;
+  }
   // A script that cannot have msa still runs: it is its steps that are refused.
-  const bool required = use == Use::kYes && !state.script;
+  const bool asks = AsksForMsa(state.options);
+  const bool required = (choice.use == Use::kYes || asks) && !state.script;
   const auto cannot = [&](const std::string& text) {
-    if (required) state.refusal = text;
+    if (required || asks) state.refusal = text;
   };
   const Lookup environment = [spank](const char* name) { return StepVariable(spank, name); };
   const std::string node = NodeName(environment);
   auto link = NodeLink::Connect(state.arguments.socket);
-  if (!link.ok())
-    return cannot(
-        "node " + node + " has no node daemon of msa (" + link.status().message() +
-        "); start msa-noded there, choose other nodes, or give --msa=no to leave the step to Slurm");
+  if (!link.ok()) return cannot(NoNodeDaemonText(state.options, node, link.status().message()));
   auto begin = ReadStep(items, environment, node);
   if (!begin.ok()) return cannot(begin.status().message());
   state.begin = std::move(*begin);
@@ -201,7 +222,7 @@ void BeginStep(spank_t spank) {
   state.begin.options = state.options.step;
   for (const Carried& one : kCarried)
     if (std::string& value = state.begin.options.*one.field; value.empty())
-      value = environment(one.variable).value_or("");
+      value = CarriedValue(one.variable, variable).value_or("");
   state.begin.daemon_pid = getpid();
   if (const Status sent = link->Send(state.begin, In(kSend)); !sent.ok())
     return cannot("node " + node + ": its node daemon does not listen: " + sent.message());
@@ -299,6 +320,9 @@ int Join(spank_t spank) {
   join.ticket = StepVariable(spank, "MSA_SPAWN_TICKET").value_or("");
   join.part = static_cast<std::uint32_t>(
       strtoul(StepVariable(spank, "MSA_SPAWN_PART").value_or("0").c_str(), nullptr, 10));
+  // Not the job's, whose first step may have been another srun with an option of its own.
+  join.on_child_failure = state.begin.options.on_child_failure;
+  if (join.on_child_failure.empty()) join.on_child_failure = "kill";
 
   const auto failed = [&](const std::string& text) {
     return Refuse("task " + rank + " on " + state.begin.node + ": " + text);
@@ -394,6 +418,7 @@ int slurm_spank_init(spank_t spank, int argc, char** argv) {
   const spank_context_t context = spank_context();
   if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE) return 0;
   if (context == S_CTX_ALLOCATOR) ForgetOuterJob();
+  if (context == S_CTX_LOCAL) ForgetJobsOptions();
   for (const OptionSpec& spec : OptionSpecs()) {
     // Slurm copies the texts and changes none.
     spank_option option{const_cast<char*>(spec.name),  const_cast<char*>(spec.argument),

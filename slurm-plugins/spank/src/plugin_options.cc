@@ -30,6 +30,24 @@ Result<Use> ParseUse(std::string_view name, std::string_view value) {
                value);
 }
 
+// "--nam=1G, --gateways=1", or without the values.
+std::string AskedOfMsa(const Options& given, std::string_view between) {
+  std::string out;
+  for (const Named& field : kFields) {
+    const std::string& value = given.step.*field.field;
+    if (field.option == Option::kModule || value.empty()) continue;
+    if (!out.empty()) out += ", ";
+    out += field.name;
+    if (!between.empty()) out += fmt::format("{}{}", between, value);
+  }
+  return out;
+}
+
+std::string LostText(const Options& given, std::string_view why, std::string_view remedy) {
+  return fmt::format("{} would be lost: {}; {}, or leave out {}", AskedOfMsa(given, "="), why, remedy,
+                     AskedOfMsa(given, ""));
+}
+
 }  // namespace
 
 const std::vector<OptionSpec>& OptionSpecs() {
@@ -72,6 +90,43 @@ Status SetOption(Options& options, Option option, std::string_view value) {
   if (!judged.ok()) return value.empty() ? judged.WithContext(field->name) : judged;
   options.step.*field->field = std::string(value);
   return Status::Ok();
+}
+
+StepChoice ChooseUse(const Options& given, const std::optional<std::string>& jobs, Use fallback) {
+  using From = StepChoice::From;
+  if (given.use_given) return {given.use, From::kOption};
+  if (jobs)
+    if (const auto use = ParseUse("--msa", *jobs); use.ok()) return {*use, From::kJob};
+  return {fallback, From::kDefault};
+}
+
+bool AsksForMsa(const Options& given) { return !AskedOfMsa(given, "").empty(); }
+
+Status CheckNothingLost(const Options& given, const StepChoice& choice) {
+  if (!AsksForMsa(given)) return Status::Ok();
+  const auto lost = [&](std::string_view why, std::string_view remedy) {
+    return Status(Code::kFailedPrecondition, LostText(given, why, remedy));
+  };
+  if (choice.use == Use::kNo) {
+    switch (choice.from) {
+      case StepChoice::From::kOption:
+        return lost("--msa=no leaves the step to Slurm", "leave out --msa=no");
+      case StepChoice::From::kJob:
+        return lost("the job's --msa=no leaves the step to Slurm", "give srun --msa=yes");
+      case StepChoice::From::kDefault:
+        return lost("default=no in plugstack.conf leaves the step to Slurm", "give srun --msa=yes");
+    }
+  }
+  if (choice.other_mpi())
+    return lost(fmt::format("--mpi={} leaves the step to Slurm", choice.mpi), "give srun --mpi=none");
+  return Status::Ok();
+}
+
+std::string NoNodeDaemonText(const Options& given, const std::string& node, std::string_view reason) {
+  const std::string why = fmt::format("node {} has no node daemon of msa ({})", node, reason);
+  constexpr std::string_view kRemedy = "start msa-noded there, choose other nodes";
+  if (AsksForMsa(given)) return LostText(given, why, kRemedy);
+  return fmt::format("{}; {}, or give --msa=no to leave the step to Slurm", why, kRemedy);
 }
 
 Result<PluginArguments> ParseArguments(const std::vector<std::string>& words) {

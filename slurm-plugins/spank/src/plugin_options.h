@@ -3,6 +3,7 @@
 // anything is started. Pure.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,28 @@ struct Options {
 // kInvalidArgument names option, value and what would do. What depends on the system (is there such a module,
 // is there so much memory) is the controller's to judge.
 Status SetOption(Options& options, Option option, std::string_view value);
+
+// Whether a step is msa's, as far as is known before its nodes are looked at.
+struct StepChoice {
+  enum class From : std::uint8_t { kOption, kJob, kDefault };
+  Use use = Use::kAuto;
+  From from = From::kDefault;
+  std::string mpi = "none";  // the step's --mpi
+
+  // Another launcher of MPI was asked for.
+  bool other_mpi() const { return mpi != "none" && mpi != "openmpi"; }
+};
+
+// --msa of this srun, else of its job, else plugstack.conf's. `jobs`: as it is written; none: not given.
+StepChoice ChooseUse(const Options& given, const std::optional<std::string>& jobs, Use fallback);
+
+// Whether srun was given an option whose value a step that is not msa's would lose. --module is none: it is
+// for the job's submission.
+bool AsksForMsa(const Options& given);
+// kFailedPrecondition: such options were given, and by `choice` the step is not msa's.
+Status CheckNothingLost(const Options& given, const StepChoice& choice);
+// For the user of a step that cannot be msa's on `node`, for `reason`. `given` may be none.
+std::string NoNodeDaemonText(const Options& given, const std::string& node, std::string_view reason);
 
 // The arguments of the line in plugstack.conf: "socket=PATH", "default=auto|yes|no".
 struct PluginArguments {

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "msa/support/entries_below.h"
 #include "msa/support/eventually.h"
 
 namespace msa::support {
@@ -95,7 +96,7 @@ MiniCluster::MiniCluster(MiniClusterOptions options)
 
 Result<std::unique_ptr<MiniCluster>> MiniCluster::Start(MiniClusterOptions options) {
   std::unique_ptr<MiniCluster> cluster(new MiniCluster(std::move(options)));
-  std::vector<std::string> arguments = {"cluster", "up"};
+  std::vector<std::string> arguments = {"cluster", "up", "--timeout", "120"};
   if (!cluster->options_.topology.empty()) {
     arguments.push_back("--topology");
     arguments.push_back(cluster->scratch_.Write("topology.toml", cluster->options_.topology));
@@ -104,6 +105,7 @@ Result<std::unique_ptr<MiniCluster>> MiniCluster::Start(MiniClusterOptions optio
   Command command = cluster->Msactl(arguments);
   command.env.insert(cluster->options_.env.begin(), cluster->options_.env.end());
   command.limits = cluster->options_.up_limits;
+  command.timeout = Millis(150'000);
   const Outcome outcome = RunCommand(std::move(command));
   if (outcome.code != 0) return Error(Code::kInternal, "msactl cluster up: {}", outcome.Text());
   for (const ProcessEntry& process : cluster->Processes()) {
@@ -203,12 +205,12 @@ Status MiniCluster::KillDaemon(const std::string& name) const {
   const pid_t before = Daemon(name);
   if (before == 0) return Error(Code::kNotFound, "daemon '{}' does not run", name);
   ::kill(before, SIGKILL);
-  const bool back = Eventually(Millis(10'000), "another one", [&] {
+  const bool back = Eventually(Millis(60'000), "another one", [&] {
     const pid_t now = Daemon(name);
     return now != 0 && now != before;
   });
   return back ? Status::Ok()
-              : Error(Code::kDeadlineExceeded, "daemon '{}' did not come back within 10 s", name);
+              : Error(Code::kDeadlineExceeded, "daemon '{}' did not come back within 60 s", name);
 }
 
 std::vector<pid_t> MiniCluster::JobDaemons(const std::string& node) const {
@@ -220,12 +222,12 @@ std::vector<pid_t> MiniCluster::JobDaemons(const std::string& node) const {
   return result;
 }
 
-Outcome MiniCluster::Down() const { return Run({"cluster", "down"}, Millis(30'000)); }
+Outcome MiniCluster::Down() const { return Run({"cluster", "down"}, Millis(60'000)); }
 
 std::vector<std::string> MiniCluster::LeftoverFiles(bool down) const {
   std::vector<std::string> result;
   std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(dir_, error)) {
+  for (const fs::directory_entry& entry : EntriesBelow(dir_)) {
     const std::string path = entry.path();
     if (down && entry.is_socket()) result.push_back("socket " + path);
     // A job's: its peer socket n/<node>/j<job>.<inc>; n/<node>/w<seq> is a pool daemon's, and there are none
@@ -240,7 +242,7 @@ std::vector<std::string> MiniCluster::LeftoverFiles(bool down) const {
     if (below_node && (name.starts_with('j') && name != "jobd.sock")) result.push_back("peer socket " + path);
     if (below_node && down && name.starts_with('w')) result.push_back("run directory " + path);
   }
-  if (!shm_.empty() && fs::exists(shm_)) {
+  if (!shm_.empty() && fs::exists(shm_, error)) {
     if (down) result.push_back("shared memory " + shm_);
     for (const auto& node : fs::directory_iterator(shm_, error))
       for (const auto& job : fs::directory_iterator(node.path(), error))

@@ -63,7 +63,7 @@ TEST(ScratchDirectory, IsGoneAlthoughAnotherProcessStillWritesIntoIt) {
   std::optional<ScratchDirectory> scratch(std::in_place);
   Process writer({.argv = {"/bin/sh", "-c", "i=0; while [ $i -lt 5000 ]; do : > $0/$i; i=$((i + 1)); done",
                            scratch->path()}});
-  ASSERT_TRUE(Eventually(10s, "the process writes", [&] { return fs::exists(*scratch / "9"); }));
+  ASSERT_TRUE(Eventually(30s, "the process writes", [&] { return fs::exists(*scratch / "9"); }));
   const std::string path = scratch->path();
   scratch.reset();
   EXPECT_FALSE(fs::exists(path));

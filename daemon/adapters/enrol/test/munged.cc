@@ -44,7 +44,7 @@ Munged::Munged(char key_byte) {
     ADD_FAILURE() << "munged does not start: " << ::strerror(rc) << "; package munge";
     return;
   }
-  EXPECT_TRUE(support::Eventually(std::chrono::seconds(10), "munged is ready", [&] {
+  EXPECT_TRUE(support::Eventually(std::chrono::seconds(30), "munged is ready", [&] {
     return MungeEncode("ready", {.socket = socket()}).ok();
   })) << std::ifstream(output).rdbuf();
 }

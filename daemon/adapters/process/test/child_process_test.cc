@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 bool Ended(const ProcessHandle& process) {
   pollfd wait{.fd = process.pidfd.get(), .events = POLLIN, .revents = 0};
-  return ::poll(&wait, 1, 10'000) == 1;
+  return ::poll(&wait, 1, 30'000) == 1;
 }
 
 TEST(ChildProcess, StartsAProgramWithExactlyItsEnvironmentAndStreams) {

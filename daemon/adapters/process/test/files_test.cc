@@ -155,7 +155,7 @@ TEST(LockFile, IsNotInheritedByChildren) {
   }
   EXPECT_TRUE(LockFile::Acquire(dir / "lock", "x").ok());
   SignalProcess(*child, SIGKILL);
-  EXPECT_TRUE(test::Eventually(Millis(5000), [&] { return ReapChild(child->pid).has_value(); }));
+  EXPECT_TRUE(test::Eventually(Millis(30'000), [&] { return ReapChild(child->pid).has_value(); }));
 }
 
 }  // namespace

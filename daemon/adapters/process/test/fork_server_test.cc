@@ -48,7 +48,7 @@ class ForkServer : public ::testing::Test {
   }
   ForkReport Report() {
     pollfd wait{.fd = ours_.get(), .events = POLLIN, .revents = 0};
-    EXPECT_EQ(::poll(&wait, 1, 10'000), 1);
+    EXPECT_EQ(::poll(&wait, 1, 30'000), 1);
     const auto report = ReceiveForkReport(ours_.get());
     EXPECT_TRUE(report.ok() && *report) << report.status().message();
     return report.ok() && *report ? **report : ForkReport{};
@@ -114,7 +114,7 @@ TEST_F(ForkServer, EndsWithTheSocketAndLeavesItsChildren) {
 TEST_F(ForkServer, TheDeathOfTheServerIsTold) {
   ::kill(server_, SIGKILL);
   pollfd wait{.fd = ours_.get(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(::poll(&wait, 1, 10'000), 1);
+  ASSERT_EQ(::poll(&wait, 1, 30'000), 1);
   EXPECT_EQ(ReceiveForkReport(ours_.get()).status().code(), Code::kUnavailable);
   EXPECT_EQ(SendForkOrder(ours_.get(), {1, {}}).code(), Code::kUnavailable);
 }

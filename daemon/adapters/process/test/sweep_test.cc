@@ -41,7 +41,7 @@ class SweepTest : public ::testing::Test {
   }
   pid_t Pid(const std::string& file) {
     pid_t pid = 0;
-    EXPECT_TRUE(Eventually(Millis(5000), [&] {
+    EXPECT_TRUE(Eventually(Millis(30'000), [&] {
       const std::string text = ReadTail(dir_ / file, 64);
       return text.ends_with('\n') &&
              std::from_chars(text.data(), text.data() + text.size(), pid).ec == std::errc();
@@ -66,7 +66,7 @@ TEST_F(SweepTest, KillsATaskAndWhatItStartedInOtherSessions) {
   const pid_t task = Pid("task");
   const pid_t session = Pid("session");
   EXPECT_GE(SweepLeftovers(socket(), Millis(5000)), 2);
-  EXPECT_TRUE(Eventually(Millis(5000), [&] { return Dead(task) && Dead(session); }));
+  EXPECT_TRUE(Eventually(Millis(30'000), [&] { return Dead(task) && Dead(session); }));
 }
 
 TEST_F(SweepTest, KillsDaemonsThatForkedTwiceAndWhoseParentsAreGone) {
@@ -74,16 +74,16 @@ TEST_F(SweepTest, KillsDaemonsThatForkedTwiceAndWhoseParentsAreGone) {
       "(setsid sh -c '(echo $$ > middle; setsid sh -c \"echo \\$\\$ > daemon; exec sleep 1000\" &) ' &); "
       "exit 0");
   const pid_t daemon = Pid("daemon");
-  ASSERT_TRUE(Eventually(Millis(5000), [&] { return Dead(started_); }));
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return Dead(started_); }));
   EXPECT_GE(SweepLeftovers(socket(), Millis(5000)), 1);
-  EXPECT_TRUE(Eventually(Millis(5000), [&] { return Dead(daemon); }));
+  EXPECT_TRUE(Eventually(Millis(30'000), [&] { return Dead(daemon); }));
 }
 
 TEST_F(SweepTest, KillsAChildThatClearedItsEnvironmentWithItsParent) {
   Task("env -i /bin/sh -c 'echo $$ > bare; exec /bin/sleep 1000' & echo $$ > task; wait");
   const pid_t bare = Pid("bare");
   EXPECT_GE(SweepLeftovers(socket(), Millis(5000)), 2);
-  EXPECT_TRUE(Eventually(Millis(5000), [&] { return Dead(bare); }));
+  EXPECT_TRUE(Eventually(Millis(30'000), [&] { return Dead(bare); }));
 }
 
 TEST_F(SweepTest, WinsAgainstAProgramThatForksAllTheTime) {
@@ -111,13 +111,13 @@ TEST_F(SweepTest, KillsStrayChildrenAndSparesThoseNamed) {
   const pid_t spared = Pid("spared");
   Task("(env -i /bin/sh -c 'echo $$ > stray; exec /bin/sleep 1000' &); exit 0");
   const pid_t stray = Pid("stray");
-  EXPECT_TRUE(Eventually(Millis(5000), [&] {
+  EXPECT_TRUE(Eventually(Millis(30'000), [&] {
     KillStrayChildren([&](pid_t pid) { return pid == spared; });
     return Dead(stray);
   }));
   EXPECT_FALSE(Dead(spared));
   EXPECT_EQ(KillStrayChildren([](pid_t) { return false; }), 1);
-  EXPECT_TRUE(Eventually(Millis(5000), [&] { return Dead(spared); }));
+  EXPECT_TRUE(Eventually(Millis(30'000), [&] { return Dead(spared); }));
 }
 
 }  // namespace

@@ -354,7 +354,7 @@ class Controller::Impl {
   void SettleSlurmEnd(JobId id);
   void SettleSlurmStep(const SlurmKey& key, SlurmStep& step);
   void TakeUpSlurmStep(const SlurmKey& key, event::SlurmStepBegin& e);
-  void TellSlurm(const SlurmStep& step);
+  void TellSlurm(const SlurmStep& step, const std::string& node);  // "": all of its nodes
   Status CheckSlurmJob(const SlurmKey& key, const SlurmStep& step) const;
   Status CheckSlurmRoom(const wire::SlurmStepBegin& begin, const JobSpec& spec) const;
   bool AwaitsSlurmRoom(const SlurmKey& key, const SlurmStep& step);

@@ -111,6 +111,10 @@ Result<std::vector<Effect>> Controller::Impl::Restore(StoredState state) {
                  "the job store contradicts itself: {}; bring back a copy or move it away", status.message());
   for (const JobId id : std::vector<JobId>(pending.begin(), pending.end())) ResumePending(*Find(id));
   for (const JobId id : std::vector<JobId>(active.begin(), active.end())) ResumeActive(*Find(id));
+  // Companions that were to be cancelled with them may be there still: grants go with their job.
+  for (const JobId id : ended)
+    if (const JobRecord& record = Find(id)->record; record.IsSlurms())
+      orphan_parents[id] = record.incarnation;
   SettleAll();
   Prune();
   NeedPass();

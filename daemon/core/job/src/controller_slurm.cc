@@ -72,7 +72,9 @@ void Controller::Impl::Handle(event::SlurmStepBegin& e) {
                     "one release, {}",
                     NameOf(begin.job, begin.step), kRemedy));
   begin.node = e.node;
-  if (begin.incarnation.value != 0) return TakeUpSlurmStep(key, e);
+  if (begin.incarnation.value != 0 && !begin.accepted_here) return TakeUpSlurmStep(key, e);
+  // Its job has ended meanwhile: the job daemon there is told to quit, and the step ends with it.
+  if (begin.accepted_here && FindActive(begin.job, begin.incarnation) == nullptr) return;
   if (!BelievesLeader(begin)) return DoubtSlurmStep(e);
   FileSlurmStep(e);
 }
@@ -95,7 +97,7 @@ void Controller::Impl::FileSlurmStep(event::SlurmStepBegin& e) {
   const JobId component = begin.component_job;
   step.parts.insert_or_assign({e.node, component}, std::move(begin));
   // One that comes late, or comes again after its node daemon or this process was away, hears the same.
-  if (step.verdict) return Emit(effect::SlurmVerdict{e.node, *step.verdict});
+  if (step.verdict) return TellSlurm(step, e.node);
   SettleSlurmStep(key, step);
 }
 
@@ -226,7 +228,7 @@ void Controller::Impl::RefuseSlurmSteps(const Job& job, const std::string& node,
           std::none_of(step.nodes.begin(), step.nodes.end(), uses))
         continue;
       step.verdict = RefusedStep(it->first, fmt::format("{}: {}", NameOf(id, it->first.second), reason));
-      TellSlurm(step);
+      TellSlurm(step, "");
     }
 }
 
@@ -278,16 +280,19 @@ void Controller::Impl::SettleSlurmStep(const SlurmKey& key, SlurmStep& step) {
       job.ok()
           ? AcceptedStep(key, (*job)->record.incarnation, (*job)->record.id)
           : RefusedStep(key, fmt::format("{}: {}", NameOf(key.first, key.second), job.status().message()));
-  TellSlurm(step);
+  // What was refused cannot run on some of its nodes either.
+  step.verdict->withdrawn = !step.verdict->accepted;
+  TellSlurm(step, "");
 }
 
-void Controller::Impl::TellSlurm(const SlurmStep& step) {
-  std::string last;
-  for (const auto& [where, part] : step.parts)
-    if (where.first != last) {
-      last = where.first;
-      Emit(effect::SlurmVerdict{last, *step.verdict});
-    }
+// A node daemon that has accepted its parts itself need not hear that it was right.
+void Controller::Impl::TellSlurm(const SlurmStep& step, const std::string& node) {
+  std::set<std::string> told;
+  for (const auto& [where, part] : step.parts) {
+    if (!node.empty() && where.first != node) continue;
+    if (step.verdict->accepted && part.accepted_here) continue;
+    if (told.insert(where.first).second) Emit(effect::SlurmVerdict{where.first, *step.verdict});
+  }
 }
 
 void Controller::Impl::JudgeSlurmSteps() {

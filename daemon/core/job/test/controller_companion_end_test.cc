@@ -141,6 +141,19 @@ TEST_F(Companions, ASweepThatSlurmctldDidNotAnswerIsAskedForAgain) {
   EXPECT_THAT(ToAgent<wire::SlurmCancelOrphans>(), SizeIs(2));
 }
 
+TEST_F(Companions, ASweepThatWasOpenIsAskedForAgainAfterARestart) {
+  Lend();
+  h.On(event::SlurmAgentLost{});
+  h.On(event::SlurmStepEnd{"cn0", {kJob, kJob, StepId(0)}});
+  h.On(event::SlurmJobEnd{"cn0", kJob});
+  h.Restart();
+  h.Clear();
+  AgentUp();
+  const auto sweeps = ToAgent<wire::SlurmCancelOrphans>();
+  ASSERT_THAT(sweeps, SizeIs(1));
+  EXPECT_THAT(wire::Decode<wire::SlurmCancelOrphans>(sweeps[0].payload)->parents, ElementsAre(kJob));
+}
+
 TEST_F(Companions, ASweepThatComesLateSparesTheNextIncarnation) {
   Lend();
   h.On(event::SlurmAgentLost{});

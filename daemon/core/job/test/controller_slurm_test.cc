@@ -63,6 +63,14 @@ class SlurmSteps : public ::testing::Test {
   void ReportAll(std::uint64_t job, std::uint32_t step, const std::vector<Part>& all) {
     for (std::size_t i = 0; i < all.size(); ++i) Report(job, step, all, i);
   }
+  // Its node daemon has accepted it already.
+  void ReportAccepted(std::uint64_t job, std::uint32_t step, const std::vector<Part>& all,
+                      std::size_t which) {
+    wire::SlurmStepBegin begin = Begin(job, step, all, all[which]);
+    begin.incarnation = h.Record(JobId(job)).incarnation;
+    begin.accepted_here = true;
+    h.On(event::SlurmStepBegin{all[which].node, begin, "5ec7e7"});
+  }
   void EndStep(std::uint64_t job, std::uint32_t step, const std::vector<Part>& all) {
     for (const Part& part : all)
       h.On(event::SlurmStepEnd{part.node, {JobId(job), JobId(part.component), StepId(step)}});
@@ -124,6 +132,33 @@ TEST_F(SlurmSteps, ALaterStepBringsItsNodesIntoTheJob) {
   ReportAll(7, 2, het);
   EXPECT_THAT(Started(), IsEmpty());
   EXPECT_THAT(Verdicts(true), UnorderedElementsAre("bn0", "cn0", "cn1"));
+}
+
+TEST_F(SlurmSteps, AStepThatNodesHaveAcceptedIsJudgedAllTheSame) {
+  ReportAll(7, 0, het);
+  h.Clear();
+  for (std::size_t part = 0; part < het.size(); ++part) ReportAccepted(7, 1, het, part);
+  EXPECT_THAT(h.Sent<effect::SlurmVerdict>(), IsEmpty()) << "they were right";
+  // One of its nodes had to ask.
+  ReportAccepted(7, 2, het, 0);
+  Report(7, 2, het, 1);
+  EXPECT_THAT(h.Sent<effect::SlurmVerdict>(), IsEmpty());
+  ReportAccepted(7, 2, het, 2);
+  EXPECT_THAT(Verdicts(true), ElementsAre("cn0"));
+  // One of its nodes is silent.
+  h.Clear();
+  ReportAccepted(7, 3, het, 0);
+  ReportAccepted(7, 3, het, 1);
+  h.Live(Millis(24'900));
+  EXPECT_THAT(h.Sent<effect::SlurmVerdict>(), IsEmpty());
+  h.Live(Millis(200));
+  EXPECT_THAT(Verdicts(false), UnorderedElementsAre("bn0", "cn0"));
+  EXPECT_TRUE(h.Sent<effect::SlurmVerdict>()[0].verdict.withdrawn);
+  EXPECT_THAT(Refusal(), HasSubstr("cn1"));
+  // It comes late.
+  h.Clear();
+  ReportAccepted(7, 3, het, 2);
+  EXPECT_THAT(Verdicts(false), ElementsAre("cn1"));
 }
 
 TEST_F(SlurmSteps, TwoComponentsOnOneNodeAreOneMember) {

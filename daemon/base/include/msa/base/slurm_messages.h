@@ -14,6 +14,9 @@
 //                     closes                node daemon --SlurmStepEnd--> controller, job daemon
 //   slurmd's epilog   --SlurmJobEnd-->      node daemon --> controller
 //
+// A step like one that the controller has accepted for the same job is accepted by the node daemons at once
+// (SlurmStepBegin::accepted_here); the controller judges it all the same, and may withdraw it.
+//
 // "Job" is the leader's id, the one that a user knows (SLURM_JOB_ID), where not said otherwise; a component
 // of a heterogeneous job has an id of its own.
 
@@ -52,6 +55,7 @@ struct SlurmOptions {
   void Fields(A& a) {
     a(module, nam, nam_region, gateways, on_child_failure);
   }
+  friend bool operator==(const SlurmOptions&, const SlurmOptions&) = default;
 };
 
 // Of one component on one node. Believed from root alone (SO_PEERCRED). The node daemon passes it on with its
@@ -80,11 +84,13 @@ struct SlurmStepBegin {
   // Filled in by the node daemon where it tells of a step again: of the job that has accepted it. 0: none
   // yet.
   Incarnation incarnation{0};
+  // With an incarnation: it was the node daemon that has just accepted it; the controller has still to judge.
+  bool accepted_here = false;
   template <class A>
   void Fields(A& a) {
     a(version, slurm_version, job, component_job, step, user.uid, user.gid, user_name, job_name, partition,
       node, ntasks, ntasks_here, nodes, cores, restart_count, required, start_time, options, daemon_pid,
-      incarnation);
+      incarnation, accepted_here);
   }
 };
 
@@ -98,9 +104,11 @@ struct SlurmStepVerdict {
   std::string job_socket;      // MSA_JOB_SOCKET of this node; filled in by the node daemon
   Incarnation incarnation{0};  // of the job, if accepted
   JobId parent;                // whose companion `job` is: the step is of its job daemon; 0: it is none
+  // A refusal that holds also where the node daemon has accepted the step: its tasks there are killed.
+  bool withdrawn = false;
   template <class A>
   void Fields(A& a) {
-    a(job, step, accepted, message, job_socket, incarnation, parent);
+    a(job, step, accepted, message, job_socket, incarnation, parent, withdrawn);
   }
 };
 
@@ -190,10 +198,11 @@ struct SlurmTaskJoin {
   JobId component_job;
   std::uint32_t cpus_per_task = 1;
   std::vector<std::string> environment;  // "K=V", of kSlurmJoinVariables those that are set
+  std::string on_child_failure;  // of the step: "kill", "event"; empty, from an older plugin: the job's
   template <class A>
   void Fields(A& a) {
     a(version, job, step, rank, local_id, ntasks, argv, cwd, ticket, part, component_job, cpus_per_task,
-      environment);
+      environment, on_child_failure);
   }
 };
 

@@ -3,6 +3,7 @@
 // `msa-exec`, which sets process group, binding, limits, working directory and signals, and execs the
 // program.
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -85,6 +86,10 @@ class TaskRunner {
 
   // To every task of `nspace` (empty: of all). Returns how many got it.
   virtual int Signal(const std::string& nspace, int signal) = 0;
+
+  // SIGTERM, as Signal, because of a failure with this exit code, 1 to 255. Tasks whose codes somebody else
+  // counts leave with it if they can.
+  virtual int AskToLeave(const std::string& nspace, std::int32_t) { return Signal(nspace, SIGTERM); }
 
   // Stops (or resumes) reading the pipes of the namespace's tasks: back-pressure towards the programs. Exits
   // whose output is not delivered wait too. Also of tasks that start later, until it is resumed.

@@ -59,7 +59,7 @@ class MiniCluster {
   Command MsactlAs(uid_t uid, std::vector<std::string> arguments) const;
   // A copy of a program of tests/support/programs that all users may run. Of a system for all users.
   std::string ProgramForAll(const std::string& name) const;
-  Outcome Run(std::vector<std::string> arguments, Millis timeout = Millis(60'000)) const;
+  Outcome Run(std::vector<std::string> arguments, Millis timeout = Millis(120'000)) const;
   // `-f json` of a listing, parsed; null if it failed.
   Json Query(std::vector<std::string> arguments) const;
 
@@ -69,7 +69,7 @@ class MiniCluster {
   // Processes whose arguments or environment name this system's directory: daemons, tasks and what they
   // started.
   std::vector<ProcessEntry> Processes() const;
-  // SIGKILL, then waits until the supervisor has started another one. kDeadlineExceeded after 10 s.
+  // SIGKILL, then waits until the supervisor has started another one. kDeadlineExceeded after 60 s.
   Status KillDaemon(const std::string& name) const;
   // All job daemons that run a job or wait in the pool, of one node ("" of all).
   std::vector<pid_t> JobDaemons(const std::string& node = "") const;

@@ -25,7 +25,7 @@ struct Command {
   std::string cwd = {};                         // empty: this program's
   uid_t uid = 0;  // other than 0: the program runs as this user and group (root only)
   std::map<int, unsigned long> limits = {};  // RLIMIT_x: soft and hard limit
-  Millis timeout{60'000};                    // Wait() kills it with SIGKILL after this time
+  Millis timeout{120'000};                   // Wait() kills it with SIGKILL after this time
 };
 
 struct Outcome {

@@ -29,7 +29,7 @@ class ScratchDirectory {
   ~ScratchDirectory() {
     // Another process of the test may still write into it, or remove something itself.
     std::error_code error;
-    EXPECT_TRUE(Eventually(std::chrono::seconds(5), "no directory " + path_, [&] {
+    EXPECT_TRUE(Eventually(std::chrono::seconds(30), "no directory " + path_, [&] {
       std::filesystem::remove_all(path_, error);
       return !error;
     })) << error.message();
