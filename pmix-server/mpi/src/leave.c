@@ -12,10 +12,13 @@
 
 // The job daemon runs as this user. Whoever else does may send the same, and might kill us as well.
 static void OnTerm(int signal, siginfo_t* info, void* context) {
-  struct sigaction plain;
+  struct sigaction plain, now;
   int code = 0;
   (void)context;
-  if (info->si_code == SI_QUEUE && info->si_uid == getuid() &&
+  // A handler that the program has put before it may have called it, with the number alone.
+  const bool ours =
+      sigaction(signal, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &OnTerm;
+  if (ours && info->si_code == SI_QUEUE && info->si_uid == getuid() &&
       MsaReadLeaveOrder(info->si_value.sival_int, &code))
     _exit(code);
   memset(&plain, 0, sizeof plain);

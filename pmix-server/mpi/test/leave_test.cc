@@ -114,6 +114,18 @@ TEST(Leave, AHandlerOfTheProgramsOwnIsKept) {
   EXPECT_EQ(later.Code(), 55);
 }
 
+void (*handler_before)(int);
+void ChainedHandler(int signal) { handler_before(signal); }
+
+TEST(Leave, AHandlerOfTheProgramsOwnMayCallTheOneBeforeIt) {
+  Prepared task([] {
+    msa_leave_on_order();
+    handler_before = ::signal(SIGTERM, &ChainedHandler);
+  });
+  task.Order(MsaLeaveOrder(17));
+  EXPECT_EQ(task.Code(), 143);
+}
+
 TEST(Leave, ASigtermThatTheProgramIgnoresStaysIgnored) {
   Prepared task([] {
     ::signal(SIGTERM, SIG_IGN);
