@@ -31,6 +31,7 @@ std::vector<std::uint32_t> LookUpGroups(const std::string& name, UserIdentity us
   return {found.begin(), found.end()};
 }
 
+// Empty: there is none, or nobody to ask.
 std::string LookUp(std::uint32_t uid) {
   for (std::size_t size = kFirstBuffer; size <= kLargestBuffer; size *= 4) {
     std::vector<char> buffer(size);
@@ -41,7 +42,7 @@ std::string LookUp(std::uint32_t uid) {
     if (error == 0 && found != nullptr && found->pw_name[0] != '\0') return found->pw_name;
     break;
   }
-  return std::to_string(uid);
+  return {};
 }
 
 }  // namespace
@@ -52,6 +53,7 @@ std::string UserNames::Of(std::uint32_t uid) {
     if (const auto it = names_.find(uid); it != names_.end()) return it->second;
   }
   std::string name = LookUp(uid);
+  if (name.empty()) return std::to_string(uid);
   MutexLock lock(mu_);
   return names_.emplace(uid, std::move(name)).first->second;
 }

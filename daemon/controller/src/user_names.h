@@ -11,8 +11,8 @@
 
 namespace msa {
 
-// Names of users, as the system's user database has them; asked once for each uid. Any thread; may block on
-// the first call for a uid.
+// Names of users, as the system's user database has them; asked until it has one for the uid. Any thread; may
+// block on the first call for a uid.
 class UserNames {
  public:
   // The uid in decimal if it has no name.
