@@ -128,6 +128,38 @@ class Faults(Case):
         self.assertEqual(step.returncode, 0, err)
         self.assertEqual(len(re.findall("/run/msa/n/cn[01]/w[0-9]+/job.sock", out)), 2, out)
 
+    def between_two_steps(self, step='srun -N2 -n2 bash -c "echo \\$MSA_JOB_SOCKET"'):
+        """A job that has had a step on two nodes; the next one begins when the test says so."""
+        wait = f"until [ -e {SHARED}/go ]; do sleep 0.05; done"
+        job = self.batch(f"{step}; touch {SHARED}/there; {wait}; {step} || echo code $?; touch {SHARED}/over; sleep 60", "-N2", "-n2")
+        self.eventually("its first step is over", lambda: (SHARED / "there").exists())
+        return job
+
+    def the_second_step_is_over(self):
+        (SHARED / "go").touch()
+        self.eventually("its second step is over", lambda: (SHARED / "over").exists(), limit=90)
+
+    def test_a_step_like_one_before_begins_while_the_controller_is_away(self):
+        job = self.between_two_steps()
+        words = HOSTS.stop("ctl", "msa-controllerd")
+        self.the_second_step_is_over()
+        HOSTS.start("ctl", "msa-controllerd", words)
+        self.assertEqual(len(re.findall("/run/msa/n/cn[01]/w[0-9]+/job.sock", self.output())), 4, self.output())
+        self.all_nodes_are_up()
+        self.assertEqual(list(jobs()), [job])
+
+    def test_a_step_goes_on_though_its_tasks_on_a_node_are_over_at_once(self):
+        # Longer than the controller waits to hear of all parts of a step.
+        self.between_two_steps("srun -N2 -n2 bash -c '[ $SLURM_PROCID = 1 ] || [ ! -e there ] || sleep 28; echo end'")
+        self.the_second_step_is_over()
+        self.assertEqual(self.output(), "end\n" * 4)
+
+    def test_a_step_like_one_before_is_refused_where_a_node_daemon_has_gone_since(self):
+        self.between_two_steps()
+        self.without("cn1", "msa-noded")
+        self.the_second_step_is_over()
+        self.assertRegex(self.output(), "(?s)msa: .*node cn1 has no node daemon.*code [1-9]")
+
     def test_a_node_daemon_that_is_killed_while_a_step_waits_hears_of_it_again(self):
         job = HOSTS.on("ctl", "sbatch", "--parsable", "-p", "cluster", "-N2", "-n2", "-o", "/dev/null", "-D", "/", "--wrap",
                        f"until [ -e {SHARED}/go ]; do sleep 0.05; done", user=USER).stdout.strip()  # fmt: skip

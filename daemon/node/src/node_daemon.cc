@@ -238,8 +238,10 @@ void NodeDaemon::OnRegistered(node_control::Registered registered) {
   for (const node_control::JobdState& state : registered.keep) keep.insert({state.job, state.incarnation});
   for (const node_control::JobdState& state : jobds_.States()) {
     const JobKey key{state.job, state.incarnation};
-    if (!keep.contains(key))
-      jobds_.QuitUnlessEnded(key, fmt::format("the controller does not know job {} on this node", key.job));
+    if (keep.contains(key)) continue;
+    const std::string reason = fmt::format("the controller does not know job {} on this node", key.job);
+    if (slurm_) slurm_->OnQuit(key, reason);
+    jobds_.QuitUnlessEnded(key, reason);
   }
   std::vector<JobKey> forget;
   for (const auto& [key, entry] : reports_.entries()) {
@@ -268,7 +270,10 @@ void NodeDaemon::OnToJobd(node_control::ToJobd command) {
   reports_.OnCommand(key, command.frame);
   command.frame.id = 0;
   // The job's end is on the controller's disk. What its job daemon leaves is told by JobdGone later.
-  if (command.frame.type == wire::ExitAck::kType) reports_.Forget(key);
+  if (command.frame.type == wire::ExitAck::kType) {
+    reports_.Forget(key);
+    if (slurm_) slurm_->OnOver(key);
+  }
   jobds_.Deliver(key, std::move(command.frame));
 }
 

@@ -101,7 +101,8 @@ void SlurmSteps::Tell(const StepKey& key, Step& step) {
 
 void SlurmSteps::TellPart(const Step& step, PluginSocket::Part part) {
   part.begin.incarnation = part.accepted ? step.job.incarnation : Incarnation();
-  part.begin.accepted_here = part.accepted && std::chrono::steady_clock::now() < step.accepted_here + kJudged;
+  part.begin.accepted_here = part.accepted && known_.contains({part.begin.job, part.begin.component_job}) &&
+                             std::chrono::steady_clock::now() < step.accepted_here + kJudged;
   (void)outlets_.to_controller(FrameOf(part.begin));
 }
 
@@ -124,7 +125,7 @@ void SlurmSteps::OnStepEnd(const wire::SlurmStepEnd& end) {
   if (it == steps_.end()) return;
   Step& step = it->second;
   if (step.accepted) outlets_.to_jobd(step.job, FrameOf(end));
-  if (step.told) (void)outlets_.to_controller(FrameOf(end));
+  if (step.told || step.asked) (void)outlets_.to_controller(FrameOf(end));
   if (--step.parts > 0) return;
   loop_.Cancel(step.tell);
   steps_.erase(it);
@@ -176,8 +177,9 @@ void SlurmSteps::OnVerdict(const wire::SlurmStepVerdict& verdict) {
     spdlog::warn("{}", verdict.message);
     socket_.Answer(verdict);  // to those that have no answer yet
     if (!verdict.withdrawn || !step.accepted) return;
+    // Its job daemon knows whether all of the step's tasks have come meanwhile.
     Forget(step.job);
-    return Abort(it->first, step, verdict.message);
+    return outlets_.to_jobd(step.job, FrameOf(verdict));
   }
   // Children run in companions of their parent.
   step.job = {verdict.parent.value != 0 ? verdict.parent : verdict.job, verdict.incarnation};
@@ -223,6 +225,8 @@ void SlurmSteps::OnHere(const JobKey& key) {
   for (auto& [id, step] : steps_)
     if (step.held && step.job == key) Release(step);
 }
+
+void SlurmSteps::OnOver(const JobKey& key) { Forget(key); }
 
 void SlurmSteps::OnQuit(const JobKey& key, const std::string& reason) {
   Forget(key);

@@ -50,6 +50,8 @@ class SlurmSteps {
   void OnLaunch(JobId job);
   // A job daemon has its job.
   void OnHere(const JobKey& key);
+  // The job has ended; its job daemon may stay for its output.
+  void OnOver(const JobKey& key);
   // The controller ends the job here.
   void OnQuit(const JobKey& key, const std::string& reason);
   // Its job daemon is gone.

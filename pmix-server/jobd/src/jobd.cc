@@ -180,7 +180,8 @@ void Jobd::OnNodeFrame(wire::Frame frame) {
     return link_->Send(kSessionOver, frame.id, {});
   }
   if (frame.type == wire::LaunchJob::kType) return OnLaunch(frame);
-  if (frame.type == wire::SlurmTaskEnd::kType || frame.type == wire::SlurmStepEnd::kType)
+  if (frame.type == wire::SlurmTaskEnd::kType || frame.type == wire::SlurmStepEnd::kType ||
+      frame.type == wire::SlurmStepVerdict::kType)
     return OnSlurmEnd(frame);
   OnControllerFrame(frame);
 }

@@ -83,6 +83,10 @@ void Jobd::OnSlurmEnd(const wire::Frame& frame) {
     const auto end = wire::Decode<wire::SlurmTaskEnd>(frame.payload);
     if (end.ok()) return slurm_->OnTaskEnd(*end);
     decoded = end.status();
+  } else if (frame.type == wire::SlurmStepVerdict::kType) {
+    const auto verdict = wire::Decode<wire::SlurmStepVerdict>(frame.payload);
+    if (verdict.ok()) return slurm_->OnWithdrawn(*verdict);
+    decoded = verdict.status();
   } else {
     const auto end = wire::Decode<wire::SlurmStepEnd>(frame.payload);
     if (end.ok() && end->step.value < kFirstSpecialStep) return slurm_->OnStepEnd(*end);

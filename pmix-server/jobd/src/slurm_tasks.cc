@@ -349,6 +349,13 @@ void SlurmTasks::End(Task& task, int status) {
   handlers_.on_exit(exit);
 }
 
+void SlurmTasks::OnWithdrawn(const wire::SlurmStepVerdict& verdict) {
+  std::string_view reason = verdict.message;
+  const std::string name = fmt::format("step {}.{}: ", verdict.job, verdict.step);
+  if (reason.starts_with(name)) reason.remove_prefix(name.size());
+  Lose(verdict.step, std::string(reason));
+}
+
 void SlurmTasks::OnStepEnd(const wire::SlurmStepEnd& end) {
   const std::string reason =
       fmt::format("{}: slurmstepd of step {} is gone; see slurmd's log there", options_.node, end.step);

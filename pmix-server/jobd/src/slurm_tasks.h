@@ -68,6 +68,8 @@ class SlurmTasks final : public launch::TaskRunner {
   // The node daemon's word. Unknown processes and steps: ignored.
   void OnTaskEnd(const wire::SlurmTaskEnd& end);
   void OnStepEnd(const wire::SlurmStepEnd& end);
+  // The controller refuses a step that the node daemon had accepted: it does not start, unless it has.
+  void OnWithdrawn(const wire::SlurmStepVerdict& verdict);
   // The head's.
   void Refuse(const SlurmRefused& refused);
   // Tasks of spawned namespaces that have not come will not.

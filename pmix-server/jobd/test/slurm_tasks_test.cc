@@ -361,6 +361,17 @@ TEST_F(SlurmTasksTest, AConnectionThatEndsBeforeTheAnswerLosesItsStep) {
   EXPECT_EQ(tasks_->waiting(), 0u);
 }
 
+TEST_F(SlurmTasksTest, AStepThatTheControllerWithdrawsIsLostToItsHeadForThatReason) {
+  wire::SlurmStepVerdict verdict;
+  verdict.job = JobId(7);
+  verdict.step = StepId(3);
+  verdict.message = "step 7.3: node cn1 has no node daemon";
+  tasks_->OnWithdrawn(verdict);
+  ASSERT_THAT(lost_, SizeIs(1));
+  EXPECT_EQ(lost_[0].step, StepId(3));
+  EXPECT_EQ(lost_[0].reason, "node cn1 has no node daemon");
+}
+
 TEST_F(SlurmTasksTest, ARefusalReachesTheNamedOnesOrAll) {
   tasks_->OnJoin(1, Join(0, Process(), 4));
   tasks_->OnJoin(2, Join(1, Process(), 4));

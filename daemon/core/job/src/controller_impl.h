@@ -347,6 +347,8 @@ class Controller::Impl {
   bool HasSlurmStep(JobId job, const std::string& node) const;  // "": any node
   // What runs there is told anew, or is lost.
   void ForgetSlurmSteps(const std::string& node);
+  // Parts of steps that node daemons have accepted for the job, which has ended, and that are not judged.
+  void ForgetAcceptedSteps(JobId job);
   // Who still waits to begin a step of the job, on this node or ("") any, is refused.
   void RefuseSlurmSteps(const Job& job, const std::string& node, const std::string& reason);
   // Slurm has ended it on the head's node; it waits for steps that are being ended elsewhere.

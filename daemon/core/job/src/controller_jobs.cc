@@ -331,6 +331,7 @@ void Controller::Impl::Finish(Job& job, Ending ending) {
     SendOrphans();
   }
   std::erase_if(leaving, [&](const auto& entry) { return std::get<1>(entry.first) == id; });
+  ForgetAcceptedSteps(id);
   pending.erase(id);
   active.erase(id);
   ended.push_back(id);

@@ -218,6 +218,15 @@ void Controller::Impl::ForgetSlurmSteps(const std::string& node) {
   for (const JobId job : touched) Arm(now + options.missing_jobd_wait, job);
 }
 
+void Controller::Impl::ForgetAcceptedSteps(JobId job) {
+  for (auto it = slurm_steps.lower_bound({job, StepId()});
+       it != slurm_steps.end() && it->first.first == job;) {
+    if (!it->second.verdict)
+      std::erase_if(it->second.parts, [](const auto& part) { return part.second.accepted_here; });
+    it = it->second.parts.empty() ? slurm_steps.erase(it) : std::next(it);
+  }
+}
+
 void Controller::Impl::RefuseSlurmSteps(const Job& job, const std::string& node, const std::string& reason) {
   const auto uses = [&](const wire::SlurmNodeTasks& one) { return node.empty() || one.node == node; };
   for (const JobId id : SlurmIdsOf(job.record.id))
@@ -255,12 +264,17 @@ std::optional<Status> Controller::Impl::JudgeSlurmStep(const SlurmStep& step) co
                    : node->registered         ? "msa-noded went away"
                                               : "it never registered",
                    kRemedy);
-    if (step.since + kStepWait <= now)
+    if (step.since + kStepWait <= now) {
+      // Tasks that are over there by now may never have been told of; who waits for others hears it of the
+      // job's head.
+      const auto accepted = [](const auto& part) { return part.second.accepted_here; };
+      if (std::all_of(step.parts.begin(), step.parts.end(), accepted)) return Status::Ok();
       return Error(Code::kDeadlineExceeded,
                    "Slurm has not started it on node {} within {} s, or its plugin msa_spank.so is not "
                    "loaded there; see "
                    "slurmd's log and plugstack.conf of the node, {}",
                    wanted.node, kStepWait.count() / 1000, kRemedy);
+    }
     return std::nullopt;
   }
   return Status::Ok();
@@ -290,7 +304,8 @@ void Controller::Impl::TellSlurm(const SlurmStep& step, const std::string& node)
   std::set<std::string> told;
   for (const auto& [where, part] : step.parts) {
     if (!node.empty() && where.first != node) continue;
-    if (step.verdict->accepted && part.accepted_here) continue;
+    if (step.verdict->accepted && part.accepted_here && part.incarnation == step.verdict->incarnation)
+      continue;
     if (told.insert(where.first).second) Emit(effect::SlurmVerdict{where.first, *step.verdict});
   }
 }

@@ -104,7 +104,7 @@ struct SlurmStepVerdict {
   std::string job_socket;      // MSA_JOB_SOCKET of this node; filled in by the node daemon
   Incarnation incarnation{0};  // of the job, if accepted
   JobId parent;                // whose companion `job` is: the step is of its job daemon; 0: it is none
-  // A refusal that holds also where the node daemon has accepted the step: its tasks there are killed.
+  // A refusal that holds also where the node daemon has accepted the step, unless all its tasks have come.
   bool withdrawn = false;
   template <class A>
   void Fields(A& a) {
