@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""deploy/what_failed.awk tells of logs of deploy/test what failed, and nothing else."""
+"""deploy/what_failed.awk tells of logs of deploy/test what failed, and nothing else; deploy/test names what passed only when run again."""
+import re
 import subprocess
 import tempfile
 import unittest
@@ -88,6 +89,29 @@ class WhatFailed(unittest.TestCase):
         many = "".join(f"{i}/99 Test #{i}: a/b{i} ...***Failed  0.1 sec\nbad\nworse\n" for i in range(1, 100))
         self.assertEqual(len(self.told(many)), 60)
         self.assertEqual(self.told("1/1 Test  #1: a_test/Sum.Adds ...   Passed    0.01 sec\n\n100% tests passed\n"), [])
+
+    def test_what_passed_only_when_run_again_is_named_without_what_failed_twice(self):
+        log = """\
+1/4 Test #1: a/B.C/fabric  # GetParam() = "fabric" ...***Failed  3.22 sec
+    Test #1: a/B.C/fabric  # GetParam() = "fabric" ...***Failed  3.22 sec
+2/4 Test #2: a/B.D/fabric  # GetParam() = "fabric" ...***Failed  3.22 sec
+    Test #2: a/B.D/fabric  # GetParam() = "fabric" ...   Passed  3.22 sec
+3/4 Test #3: c_e2e ...***Timeout 400.03 sec
+    Test #3: c_e2e ...   Passed 10.03 sec
+4/4 Test #4: d_test/A.B ...   Passed    0.01 sec
+
+75% tests passed, 1 tests failed out of 4
+
+The following tests FAILED:
+\t  1 - a/B.C/fabric  # GetParam() = "fabric" (Failed)
+"""
+        script = PROGRAM.with_name("test").read_text()
+        function = re.search(r"^second_runs\(\) \{.*?^\}$", script, re.M | re.S)[0]
+        with tempfile.TemporaryDirectory() as logs:
+            Path(logs, "release").write_text(log)
+            words = ["bash", "-euc", f'logs=$1 failed=(x)\n{function}\nsecond_runs', "-", logs]
+            told = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+        self.assertEqual(told[1:], ["a/B.D/fabric", "c_e2e", ""])
 
 
 if __name__ == "__main__":
