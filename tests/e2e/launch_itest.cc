@@ -313,6 +313,7 @@ TEST_F(Launch, SendsSignalsToTasks) {
 class Binding : public testing::Test {
  protected:
   void SetUp() override {
+    // As root, in CI, deploy/test fails on a skip.
     if (std::thread::hardware_concurrency() < 2)
       GTEST_SKIP() << "this machine has one core: tasks of two are not bound to their own";
     auto started = MiniCluster::Start(

@@ -373,6 +373,7 @@ TEST_F(SlurmStepsTest, NothingIsAcceptedHereAfterTheJobHasEndedOrItsDaemonIsGone
          EXPECT_TRUE(Until([&] { return !Told<wire::SlurmJobEnd>().empty(); }));
        }},
       {"quit", [&] { steps_->OnQuit(kJob, "it is over"); }},
+      {"over", [&] { steps_->OnOver(kJob); }},
       {"gone", [&] { steps_->OnGone(kJob, "killed"); }},
       {"begun again", [&] { steps_->OnLaunch(kJob.job); }},
       {"no job daemon", [&] { up_ = false; }}};

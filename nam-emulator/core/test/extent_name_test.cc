@@ -31,7 +31,7 @@ TEST(ExtentName, LeavesForeignFilesAlone) {
            uuid + ".0.extent", uuid + ".01.extent", uuid + ".1.extent~", uuid + ".1.Extent",
            uuid + ".-1.extent", uuid + ".1x.extent", uuid + ".4294967296.extent",
            "0123456789ABCDEFFEDCBA9876543210.1.extent", uuid.substr(1) + ".1.extent",
-           std::string(32, '0') + ".1.extent", uuid + ".1.pending.XXXX"})
+           std::string(32, '0') + ".1.extent", uuid + ".1.pending.a1B2"})
     EXPECT_FALSE(ParseExtentName(name).has_value()) << name;
 }
 

@@ -161,6 +161,17 @@ TEST_F(SlurmSteps, AStepThatNodesHaveAcceptedIsJudgedAllTheSame) {
   EXPECT_THAT(Refusal(), HasSubstr("cn1"));
 }
 
+TEST_F(SlurmSteps, WhatNodesHaveAcceptedForAJobThatHasEndedIsNoPartOfTheNext) {
+  ReportAll(7, 0, het);
+  ReportAccepted(7, 1, het, 1);
+  h.On(event::JobdGone{"bn0", JobId(7), Incarnation(1), "killed", false});
+  ASSERT_TRUE(IsFinal(h.State(JobId(7))));
+  h.Clear();
+  Report(7, 1, het, 0);
+  Report(7, 1, het, 2);
+  EXPECT_THAT(Started(), IsEmpty());
+}
+
 TEST_F(SlurmSteps, TwoComponentsOnOneNodeAreOneMember) {
   const std::vector<Part> shared = {{"cn0", 7, 1, {0}}, {"cn0", 8, 1, {1}}};
   std::vector<Part> listed = {{"cn0", 0, 2, {}}};
