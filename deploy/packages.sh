@@ -15,7 +15,7 @@ openmpi_packages=(openmpi-bin)
 # To test: the other compilers, test libraries, MPICH (whose half of libmsampi is built where it is), programs and
 # shells that the tests start, and what they call.
 test_packages=(
-  clang-14 clang-format-14 libclang-rt-14-dev llvm-14
+  clang-14 clang-format-14 libclang-rt-14-dev llvm-14 lld-14
   libgtest-dev libgmock-dev librapidcheck-dev
   mpich libmpich-dev gfortran python3 python3-mpi4py hpcc lammps bash fish zsh
   util-linux mount passwd procps lua5.3

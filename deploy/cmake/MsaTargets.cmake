@@ -18,7 +18,24 @@ endif()
 if(MSA_SANITIZE)
   target_compile_options(msa_options INTERFACE -fsanitize=${MSA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(msa_options INTERFACE -fsanitize=${MSA_SANITIZE})
+  # Links a test program in a fifth of the time.
+  find_program(MSA_LLD ld.lld-14)
+  if(MSA_LLD AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    target_link_options(msa_options INTERFACE -fuse-ld=lld-14)
+  endif()
 endif()
+
+# msa_compile_together(NAME): the compiler takes up to eight files of the target at a time. Most of its work is the templates that they
+# share. The release build of libraries and
+# daemons never does so: it compiles each file with what it includes itself, and so finds the missing include.
+function(msa_compile_together name)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${MSA_COMPILE_TOGETHER} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
+# msa_compile_alone(FILES...): of this folder's targets; for those with names of their own that their neighbours have, too.
+function(msa_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
 
 # msa_add_library(NAME SOURCES a.cc... [PUBLIC libs] [PRIVATE libs])
 # A static library whose public include root is ./include and whose private one is ./src.
@@ -30,6 +47,9 @@ function(msa_add_library name)
   if(MSA_FUZZING)
     # Else the fuzzers would not see which inputs lead deeper into the library.
     target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
+  if(MSA_SANITIZE)
+    msa_compile_together(${name})
   endif()
 endfunction()
 
@@ -69,6 +89,9 @@ function(msa_add_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE msa_options ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE ${MSA_TEST_SUPPORT_INCLUDE})
+  # What is tested is optimised, the test is not: it is compiled more often than it runs.
+  target_compile_options(${name} PRIVATE -O0)
+  msa_compile_together(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   msa_note_test_target(${name} ${arg_LABELS})
   if("rapidcheck" IN_LIST arg_LINK)
