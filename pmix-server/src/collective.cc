@@ -211,6 +211,7 @@ Result<CollectiveEffects> CollectiveEngine::FromPeer(std::uint32_t from, Collect
     if (message.key.sequence < NextSequence(message.key)) return out;
     // The loss itself ends the operation here when its time comes.
     if (LostAmong(message.participants)) return out;
+    if (message.phase == CollectivePhase::kDown && IsForgotten(message.key)) return out;
     if (message.phase == CollectivePhase::kDown)
       return Error(Code::kInvalidArgument,
                    "collective message of member {}: result of {} before this member's "
@@ -305,7 +306,13 @@ CollectiveEffects CollectiveEngine::ForgetNamespace(const std::string& nspace) {
   std::erase_if(next_sequence_, [&](const auto& entry) {
     return Concerns(CollectiveKey{entry.first.first, entry.first.second, 0}, nspace);
   });
+  forgotten_.insert(nspace);
   return out;
+}
+
+bool CollectiveEngine::IsForgotten(const CollectiveKey& key) const {
+  return std::any_of(key.procs.begin(), key.procs.end(),
+                     [&](const Proc& proc) { return forgotten_.contains(proc.nspace); });
 }
 
 std::optional<std::string> CollectiveEngine::LostAmong(const Indices& participants) const {

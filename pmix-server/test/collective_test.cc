@@ -196,6 +196,19 @@ TEST(Collective, ForgettingANamespaceStartsItsCountAnewAndEndsWhatIsUnderWay) {
   EXPECT_EQ(engine.early(), 1u);
 }
 
+TEST(Collective, AResultThatComesAfterItsNamespaceWasForgottenIsIgnored) {
+  CollectiveEngine engine({.self = 1});
+  (void)engine.LocalContribution(FenceOf(1, {0, 1}, "b"));
+  (void)engine.ForgetNamespace("job");
+  auto late = UpOf1();
+  late.phase = CollectivePhase::kDown;
+  late.blobs.clear();
+  const auto effects = engine.FromPeer(0, late);
+  ASSERT_TRUE(effects.ok()) << effects.status().message();
+  EXPECT_TRUE((*effects).empty());
+  EXPECT_EQ(engine.pending() + engine.early(), 0u);
+}
+
 TEST(Collective, MessagesSurviveTheWire) {
   const auto decoded = wire::Decode<CollectiveMessage>(wire::Encode(UpOf1(3)));
   ASSERT_TRUE(decoded.ok());

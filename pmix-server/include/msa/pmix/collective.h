@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -121,7 +122,8 @@ class CollectiveEngine {
   CollectiveEffects OnTimeout(std::uint64_t operation);
 
   // The namespace is gone everywhere: forgets the sequence numbers and early messages of operations over its
-  // processes; those still under way here fail with kPmixErrUnreachable.
+  // processes; those still under way here fail with kPmixErrUnreachable. Their results may still be on the
+  // way from the parent, where it ends later: they are ignored.
   CollectiveEffects ForgetNamespace(const std::string& nspace);
 
   // Operations this member has contributed to that have not completed.
@@ -154,12 +156,14 @@ class CollectiveEngine {
   Status Check(std::uint32_t from, const CollectiveMessage& message) const;
   std::optional<std::string> LostAmong(const std::vector<std::uint32_t>& participants) const;
   std::uint64_t NextSequence(const CollectiveKey& key) const;
+  bool IsForgotten(const CollectiveKey& key) const;
 
   CollectiveOptions options_;
   Operations operations_;
   std::map<std::uint64_t, CollectiveKey> by_number_;
   std::map<Group, std::uint64_t> next_sequence_;  // of the local contributions
   std::map<std::uint32_t, std::string> lost_;     // member -> reason
+  std::set<std::string> forgotten_;               // namespaces
 };
 
 }  // namespace msa::pmix
