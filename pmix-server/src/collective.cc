@@ -211,12 +211,13 @@ Result<CollectiveEffects> CollectiveEngine::FromPeer(std::uint32_t from, Collect
     if (message.key.sequence < NextSequence(message.key)) return out;
     // The loss itself ends the operation here when its time comes.
     if (LostAmong(message.participants)) return out;
-    if (message.phase == CollectivePhase::kDown && IsForgotten(message.key)) return out;
-    if (message.phase == CollectivePhase::kDown)
+    if (message.phase == CollectivePhase::kDown) {
+      if (IsForgotten(message.key)) return out;
       return Error(Code::kInvalidArgument,
                    "collective message of member {}: result of {} before this member's "
                    "contribution",
                    from, Describe(message.key));
+    }
     if (early() >= options_.max_early_operations)
       return Error(Code::kResourceExhausted,
                    "collective message of member {}: {} operations wait for this member "

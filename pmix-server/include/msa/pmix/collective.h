@@ -163,7 +163,7 @@ class CollectiveEngine {
   std::map<std::uint64_t, CollectiveKey> by_number_;
   std::map<Group, std::uint64_t> next_sequence_;  // of the local contributions
   std::map<std::uint32_t, std::string> lost_;     // member -> reason
-  std::set<std::string> forgotten_;               // namespaces
+  std::set<std::string> forgotten_;               // namespaces: at most those of one job
 };
 
 }  // namespace msa::pmix
