@@ -118,7 +118,8 @@ def relay_script(options):
     return (
         f"setsid {shlex.join(command)} </dev/null >/var/log/msa-gatewayd.log 2>&1 &\n"
         "relay=$!\n"
-        f"for i in $(seq 1500); do [ $(cat /sys/class/net/{network.TUN}/carrier 2>/dev/null || echo 0) = 1 ] && break; "
+        # Not /sys/class/net: /sys is the machine's, and shows its own network alone.
+        f"for i in $(seq 1500); do [[ $(ip -o link show {network.TUN}) == *LOWER_UP* ]] && break; "
         "kill -0 $relay 2>/dev/null || break; sleep 0.02; done\n"
         "kill -0 $relay 2>/dev/null || { cat /var/log/msa-gatewayd.log; exit 1; }"
     )
