@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 namespace msa {
 
@@ -29,6 +30,20 @@ namespace {
 constexpr std::uint64_t Key(int fd, std::uint64_t generation) {
   return generation << 32 | static_cast<std::uint32_t>(fd);
 }
+
+// The loop whose callbacks this thread is in.
+thread_local const EventLoop* running = nullptr;
+
+class Running {
+ public:
+  explicit Running(const EventLoop* loop) : before_(std::exchange(running, loop)) {}
+  ~Running() { running = before_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  const EventLoop* const before_;
+};
 }  // namespace
 
 Status EventLoop::Watch(int fd, std::uint32_t events, FdCallback callback) {
@@ -36,13 +51,13 @@ Status EventLoop::Watch(int fd, std::uint32_t events, FdCallback callback) {
   const std::uint64_t generation = next_generation_++ & 0x7fffffff;
   epoll_event event{.events = events, .data = {.u64 = Key(fd, generation + 1)}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return ErrnoError(errno, "epoll_ctl");
-  watched_.emplace(fd, Watched{generation + 1, std::make_shared<FdCallback>(std::move(callback))});
+  watched_.emplace(fd, Watched{generation + 1, std::make_shared<FdCallback>(std::move(callback)), events});
   return Status::Ok();
 }
 
 void EventLoop::Modify(int fd, std::uint32_t events) {
   const auto it = watched_.find(fd);
-  if (it == watched_.end()) return;
+  if (it == watched_.end() || std::exchange(it->second.events, events) == events) return;
   epoll_event event{.events = events, .data = {.u64 = Key(fd, it->second.generation)}};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
 }
@@ -73,6 +88,7 @@ void EventLoop::Post(Callback callback) {
     posted_.push_back(std::move(callback));
     if (posted_.size() > 1) return;  // the first one has rung already
   }
+  if (running == this) return;  // it looks before it waits
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto n = ::write(wake_.get(), &one, sizeof one);
 }
@@ -81,6 +97,11 @@ void EventLoop::Stop() {
   stop_ = true;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto n = ::write(wake_.get(), &one, sizeof one);
+}
+
+bool EventLoop::HasPosted() const {
+  MutexLock lock(mu_);
+  return !posted_.empty();
 }
 
 void EventLoop::RunPosted() {
@@ -102,6 +123,7 @@ void EventLoop::RunTimers() {
 }
 
 int EventLoop::WaitMillis(Millis limit) const {
+  if (HasPosted()) return 0;
   if (timers_.empty()) return static_cast<int>(limit.count());
   // Rounded up: a timer never runs early, and the loop does not spin in its last millisecond.
   const auto left = std::chrono::ceil<Millis>(timers_.begin()->first.first - SteadyNow());
@@ -111,6 +133,7 @@ int EventLoop::WaitMillis(Millis limit) const {
 }
 
 Status EventLoop::RunOnce(Millis timeout) {
+  const Running here(this);
   std::array<epoll_event, 64> events;
   const int n =
       ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), WaitMillis(timeout));

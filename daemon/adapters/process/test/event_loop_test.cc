@@ -66,6 +66,27 @@ TEST(EventLoop, LetsATimerCancelAnotherThatIsDueAtTheSameTime) {
   EXPECT_FALSE(second);
 }
 
+TEST(EventLoop, WhatACallbackPostsToItsOwnLoopDoesNotWait) {
+  const auto loop = NewLoop();
+  std::string order;
+  loop->Post([&] {
+    order += 'a';
+    loop->Post([&] { order += 'b'; });
+  });
+  loop->After(Millis(0), [&] { loop->Post([&] { order += 'c'; }); });
+  for (int round = 0; round < 2; ++round) EXPECT_TRUE(loop->RunOnce(std::chrono::hours(1)).ok());
+  EXPECT_EQ(order, "abc");
+}
+
+TEST(EventLoop, WhatACallbackPostsToAnotherLoopWakesThatOne) {
+  const auto one = NewLoop();
+  const auto other = NewLoop();
+  std::thread thread([&] { EXPECT_TRUE(other->Run().ok()); });
+  one->Post([&] { other->Post([&] { other->Stop(); }); });
+  EXPECT_TRUE(one->RunOnce(Millis(0)).ok());
+  thread.join();
+}
+
 TEST(EventLoop, WakesForWorkPostedByAnotherThread) {
   const auto loop = NewLoop();
   const auto me = std::this_thread::get_id();

@@ -59,10 +59,12 @@ class EventLoop {
   struct Watched {
     std::uint64_t generation = 0;
     std::shared_ptr<FdCallback> callback;
+    std::uint32_t events = 0;
   };
   EventLoop(UniqueFd epoll, UniqueFd wake);
   void RunPosted() MSA_EXCLUDES(mu_);
   void RunTimers();
+  bool HasPosted() const MSA_EXCLUDES(mu_);
   int WaitMillis(Millis limit) const;
 
   UniqueFd epoll_;
@@ -73,7 +75,7 @@ class EventLoop {
   std::unordered_map<std::uint64_t, SteadyTime> timer_due_;
   std::uint64_t next_timer_ = 1;
   std::atomic<bool> stop_ = false;
-  Mutex mu_;
+  mutable Mutex mu_;
   std::vector<Callback> posted_ MSA_GUARDED_BY(mu_);
 };
 
