@@ -16,6 +16,9 @@ constexpr std::size_t kMaxJobEnds = 1024;
 constexpr std::uint64_t kMaxComponents = 128;
 // Most steps that are over sooner are those of scripts that start many.
 constexpr Millis kTellLater{100};
+// Nobody waits for the word that a task has ended well, but for that of rank 0, whose streams the job daemon
+// holds: in the last milliseconds of a short step, and so of its srun, the others need not run.
+constexpr Millis kEndsLater{25};
 // The controller waits less for all parts of a step; later it has judged, or had no cause to.
 constexpr std::chrono::seconds kJudged{30};
 
@@ -34,6 +37,7 @@ SlurmSteps::SlurmSteps(EventLoop& loop, PluginSocket::Options options, Outlets o
 
 SlurmSteps::~SlurmSteps() {
   for (auto& [key, step] : steps_) loop_.Cancel(step.tell);
+  for (auto& [job, ends] : ends_) loop_.Cancel(ends.timer);
 }
 
 PluginSocket::Handlers SlurmSteps::SocketHandlers() {
@@ -49,6 +53,7 @@ PluginSocket::Handlers SlurmSteps::SocketHandlers() {
 // ------------------------------------------------------------------------------------------ the plugin
 
 void SlurmSteps::OnBegin(wire::SlurmStepBegin begin) {
+  while (!ends_.empty()) TellEnds(ends_.begin()->first);
   Step& step = steps_[{begin.job, begin.step}];
   ++step.parts;
   std::erase_if(job_ends_, [&](const auto& end) { return end.component_job == begin.component_job; });
@@ -117,21 +122,36 @@ void SlurmSteps::OnTaskEnd(const wire::SlurmTaskEnd& end) {
   const auto it = steps_.find({end.job, end.step});
   if (it == steps_.end()) return;
   it->second.tasks.erase(end.pid);
-  if (it->second.accepted) outlets_.to_jobd(it->second.job, FrameOf(end));
+  if (it->second.accepted) TellEnd(it->second.job, FrameOf(end), end.status == 0 && !end.first);
 }
 
 void SlurmSteps::OnStepEnd(const wire::SlurmStepEnd& end) {
   const auto it = steps_.find({end.job, end.step});
   if (it == steps_.end()) return;
   Step& step = it->second;
-  if (step.accepted) outlets_.to_jobd(step.job, FrameOf(end));
+  if (step.accepted) TellEnd(step.job, FrameOf(end), step.tasks.empty());
   if (step.told || step.asked) (void)outlets_.to_controller(FrameOf(end));
   if (--step.parts > 0) return;
   loop_.Cancel(step.tell);
   steps_.erase(it);
 }
 
+void SlurmSteps::TellEnd(const JobKey& job, wire::Frame frame, bool later) {
+  Ends& ends = ends_[job];
+  ends.frames.push_back(std::move(frame));
+  if (!later) return TellEnds(job);
+  if (ends.frames.size() == 1) ends.timer = loop_.After(kEndsLater, [this, job] { TellEnds(job); });
+}
+
+void SlurmSteps::TellEnds(const JobKey& job) {
+  auto ends = ends_.extract(job);
+  if (ends.empty()) return;
+  loop_.Cancel(ends.mapped().timer);
+  for (wire::Frame& frame : ends.mapped().frames) outlets_.to_jobd(ends.key(), std::move(frame));
+}
+
 void SlurmSteps::OnJobEnd(const wire::SlurmJobEnd& end) {
+  while (!ends_.empty()) TellEnds(ends_.begin()->first);
   if (job_ends_.size() >= kMaxJobEnds) job_ends_.pop_front();
   job_ends_.push_back(end);
   std::erase_if(known_, [&](const auto& one) { return one.first.second == end.component_job; });
@@ -179,6 +199,7 @@ void SlurmSteps::OnVerdict(const wire::SlurmStepVerdict& verdict) {
     if (!verdict.withdrawn || !step.accepted) return;
     // Its job daemon knows whether all of the step's tasks have come meanwhile.
     Forget(step.job);
+    TellEnds(step.job);
     return outlets_.to_jobd(step.job, FrameOf(verdict));
   }
   // Children run in companions of their parent.
@@ -229,12 +250,14 @@ void SlurmSteps::OnHere(const JobKey& key) {
 void SlurmSteps::OnOver(const JobKey& key) { Forget(key); }
 
 void SlurmSteps::OnQuit(const JobKey& key, const std::string& reason) {
+  TellEnds(key);
   Forget(key);
   for (auto& [id, step] : steps_)
     if (step.job == key) step.quit_reason = reason;
 }
 
 void SlurmSteps::OnGone(const JobKey& key, const std::string& reason) {
+  if (auto ends = ends_.extract(key); !ends.empty()) loop_.Cancel(ends.mapped().timer);
   Forget(key);
   for (auto& [id, step] : steps_) {
     if (step.job != key) continue;

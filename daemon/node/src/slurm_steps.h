@@ -98,12 +98,20 @@ class SlurmSteps {
   void Learn(const wire::SlurmStepVerdict& verdict);
   void Forget(const JobKey& job);
   void Abort(const StepKey& key, Step& step, const std::string& reason);
+  void TellEnd(const JobKey& job, wire::Frame frame, bool later);
+  void TellEnds(const JobKey& job);
 
   EventLoop& loop_;
   const std::string node_;
   Outlets outlets_;
   std::map<std::pair<JobId, JobId>, Known> known_;  // by leader and component
   std::map<StepKey, Step> steps_;
+  // Ends that a job daemon is told a moment later, in order.
+  struct Ends {
+    std::vector<wire::Frame> frames;
+    TimerId timer{};
+  };
+  std::map<JobKey, Ends> ends_;
   // Told at each registration until the job begins here again: what was sent when a session broke is lost.
   std::deque<wire::SlurmJobEnd> job_ends_;
   PluginSocket socket_;

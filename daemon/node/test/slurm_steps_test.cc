@@ -103,12 +103,11 @@ class SlurmStepsTest : public test::LoopTest {
     begin.pid = pid;
     stepd.channel->SendMessage(begin);
   }
+  static wire::SlurmTaskEnd EndOf(std::uint32_t step, pid_t pid, int status = 0, bool first = false) {
+    return {kJob.job, StepId(step), pid, status, first};
+  }
   void EndTask(Stepd& stepd, std::uint32_t step, pid_t pid) {
-    wire::SlurmTaskEnd end;
-    end.job = kJob.job;
-    end.step = StepId(step);
-    end.pid = pid;
-    stepd.channel->SendMessage(end);
+    stepd.channel->SendMessage(EndOf(step, pid));
     const std::size_t before = to_jobd_.size();
     EXPECT_TRUE(Until([&] { return to_jobd_.size() > before; }));
   }
@@ -229,12 +228,40 @@ TEST_F(SlurmStepsTest, EndsGoToTheJobDaemonAndToTheController) {
   Stepd& stepd = AcceptedStep(0);
   EndTask(stepd, 0, 4711);
   stepd.channel->Close();
-  ASSERT_TRUE(Until([&] { return !Told<wire::SlurmStepEnd>().empty(); }));
+  ASSERT_TRUE(Until([&] { return !Told<wire::SlurmStepEnd>().empty() && to_jobd_.size() == 2; }));
   EXPECT_THAT(to_jobd_, ::testing::ElementsAre(wire::SlurmTaskEnd::kType, wire::SlurmStepEnd::kType));
   EXPECT_EQ(Told<wire::SlurmStepEnd>()[0].step, StepId(0));
   told_.clear();
   steps_->OnRegistered();
   EXPECT_TRUE(told_.empty());
+}
+
+// In each case the words that wait come first; what is sent here is read in one turn, within their 25 ms.
+TEST_F(SlurmStepsTest, AGoodEndMayWaitButNotThatOfRankZeroNorAFailure) {
+  constexpr std::uint16_t kEnd = wire::SlurmTaskEnd::kType;
+  Stepd& stepd = AcceptedStep(0);
+  stepd.channel->SendMessage(EndOf(0, 4711));
+  stepd.channel->SendMessage(EndOf(0, 4712, 0, true));
+  ASSERT_TRUE(Until([&] { return !to_jobd_.empty(); }));
+  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(kEnd, kEnd));
+  to_jobd_.clear();
+  stepd.channel->SendMessage(EndOf(0, 4713));
+  stepd.channel->SendMessage(EndOf(0, 4714, SIGSEGV));
+  ASSERT_TRUE(Until([&] { return !to_jobd_.empty(); }));
+  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(kEnd, kEnd));
+}
+
+TEST_F(SlurmStepsTest, EndsThatWaitAreToldBeforeTheJobEndsOrIsQuit) {
+  constexpr std::uint16_t kEnd = wire::SlurmTaskEnd::kType;
+  Stepd& stepd = AcceptedStep(0);
+  stepd.channel->SendMessage(EndOf(0, 4711));
+  Stepd& epilog = Connect();
+  epilog.channel->SendMessage(wire::SlurmJobEnd{kJob.job});
+  ASSERT_TRUE(Until([&] { return !Told<wire::SlurmJobEnd>().empty(); }));
+  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(kEnd));
+  stepd.channel->SendMessage(EndOf(0, 4712));
+  steps_->OnQuit(kJob, "over");
+  ASSERT_TRUE(Until([&] { return to_jobd_.size() == 2; }));
 }
 
 TEST_F(SlurmStepsTest, AControllerThatComesBackIsToldOfStepsAndOfEndsThatItMayHaveMissed) {

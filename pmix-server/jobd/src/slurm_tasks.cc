@@ -340,7 +340,10 @@ void SlurmTasks::End(Task& task, int status) {
   }
   exit.lifetime = std::chrono::duration_cast<Millis>(SteadyNow() - task.started_at);
   if (task.key.second.value == 0)
-    if (const auto voice = voices_.find(task.key.first); voice != voices_.end()) {
+    if (const auto voice = voices_.find(task.key.first);
+        voice != voices_.end() && status == 0 && !voice->second.used) {
+      DropVoice(task.key.first);
+    } else if (voice != voices_.end()) {
       loop_.Cancel(voice->second.timer);
       voice->second.timer =
           loop_.After(options_.voice_wait, [this, nspace = task.key.first] { DropVoice(nspace); });
@@ -390,6 +393,7 @@ bool SlurmTasks::Write(const std::string& nspace, const std::string& bytes) {
   const auto it = voices_.find(nspace);
   if (it == voices_.end()) return true;  // nobody reads it
   Voice& voice = it->second;
+  voice.used = true;
   if (voice.unsaid.size() > kMostUnsaid) return false;
   voice.unsaid += bytes;
   voice.lagged = voice.lagged || voice.unsaid.size() > kMostUnsaid;
@@ -444,9 +448,10 @@ void SlurmTasks::DropVoice(const std::string& nspace) {
   if (lagged) handlers_.on_heard(nspace);
 }
 
-UniqueFd SlurmTasks::OutputOf(const std::string& nspace) const {
+UniqueFd SlurmTasks::OutputOf(const std::string& nspace) {
   const auto it = voices_.find(nspace);
   if (it == voices_.end() || !it->second.out) return {};
+  it->second.used = true;
   return UniqueFd(::fcntl(it->second.out.get(), F_DUPFD_CLOEXEC, 3));
 }
 

@@ -29,7 +29,9 @@ struct SlurmTasksOptions {
   std::string job_socket;     // MSA_JOB_SOCKET
   Millis child_wait{10'000};  // for the description of a child that has come
   Millis end_wait{2'000};     // for the node daemon's word on a process that has ended
-  Millis voice_wait{1'000};   // how long rank 0's standard error is kept after it: its step waits for that
+  // How long rank 0's standard error is kept after it: its step waits for that. Not at all if it ended well
+  // and nothing was said on it, nor is written there by children.
+  Millis voice_wait{1'000};
 };
 
 // A task's first message, and who sent it.
@@ -77,7 +79,7 @@ class SlurmTasks final : public launch::TaskRunner {
   // What the process is to become: a child that has its answer. kNotFound: it is none.
   Result<wire::TaskExec> Exec(pid_t pid);
   // Copies of rank 0's standard output; invalid if it is not here, or gone.
-  UniqueFd OutputOf(const std::string& nspace) const;
+  UniqueFd OutputOf(const std::string& nspace);
   // Bytes to the standard error of rank 0, as they are. False: it lags; on_heard tells when it has caught up.
   bool Write(const std::string& nspace, const std::string& bytes);
   // A line to the standard error of rank 0, if that is here and its end not long ago. Never waits.
@@ -132,6 +134,7 @@ class SlurmTasks final : public launch::TaskRunner {
   struct Voice {
     UniqueFd out, err;
     std::string unsaid;
+    bool used = false;    // something was said, or is to be
     bool waits = false;   // Speak is due
     bool lagged = false;  // on_heard is due
     TimerId timer{};

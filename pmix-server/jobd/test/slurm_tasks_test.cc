@@ -313,6 +313,36 @@ TEST_F(SlurmTasksTest, RankZeroReadsWhatIsSaidAndItsPipeIsClosedSoonAfterItsEnd)
   EXPECT_THAT(log_, HasSubstr("too late"));
 }
 
+TEST_F(SlurmTasksTest, TheStreamsOfARankZeroThatEndsWellAreGivenBackAtOnceIfNobodyUsedThem) {
+  const pid_t pid = Process();
+  const UniqueFd reader = RunWithVoice(pid);
+  ASSERT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0);
+  char byte = 0;
+  EXPECT_EQ(::read(reader.get(), &byte, 1), -1) << "held while it runs";
+  tasks_->OnTaskEnd({JobId(7), StepId(3), pid, 0});
+  EXPECT_EQ(::read(reader.get(), &byte, 1), 0);
+}
+
+TEST_F(SlurmTasksTest, TheStreamsOfARankZeroThatFailsAreHeldAMomentLonger) {
+  const pid_t failed = Process();
+  const UniqueFd reader = RunWithVoice(failed);
+  ASSERT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0);
+  char byte = 0;
+  tasks_->OnTaskEnd({JobId(7), StepId(3), failed, 1 << 8});
+  EXPECT_EQ(::read(reader.get(), &byte, 1), -1);
+  EXPECT_TRUE(Until([&] { return ::read(reader.get(), &byte, 1) == 0; }));
+}
+
+TEST_F(SlurmTasksTest, TheStreamsOfARankZeroWhoseChildrenWriteThereOutliveIt) {
+  const pid_t pid = Process();
+  const UniqueFd reader = RunWithVoice(pid);
+  ASSERT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0);
+  char byte = 0;
+  EXPECT_TRUE(tasks_->OutputOf("msa.7.1.3"));
+  tasks_->OnTaskEnd({JobId(7), StepId(3), pid, 0});
+  EXPECT_EQ(::read(reader.get(), &byte, 1), -1);
+}
+
 TEST_F(SlurmTasksTest, APipeThatNobodyReadsHoldsNothingUp) {
   const UniqueFd reader = RunWithVoice(Process());
   const std::string line(1000, 'x');

@@ -378,6 +378,7 @@ void TellEnd(spank_t spank) {
   end.step = state.begin.step;
   end.pid = Item<pid_t>(spank, S_TASK_PID, 0);
   end.status = Item<int>(spank, S_TASK_EXIT_STATUS, 0);
+  end.first = Item<std::uint32_t>(spank, S_TASK_GLOBAL_ID, 0) == 0;
   // A node daemon that is gone hears of the end by the job daemon, which looks after the process itself.
   if (!state.link.Send(end, In(kSend)).ok()) return state.link.Close();
   if (end.status == 0) return;

@@ -146,9 +146,10 @@ struct SlurmTaskEnd {
   StepId step;
   std::int32_t pid = 0;
   std::int32_t status = 0;
+  bool first = false;  // task 0 of its component: the streams of rank 0 are held until its end is known
   template <class A>
   void Fields(A& a) {
-    a(job, step, pid, status);
+    a(job, step, pid, status, first);
   }
 };
 
