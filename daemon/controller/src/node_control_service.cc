@@ -28,27 +28,29 @@ using NodeReactor = grpc::ServerBidiReactor<v1::NodeReport, v1::NodeCommand>;
 
 class StreamLink : public NodeLink {
  public:
-  explicit StreamLink(std::shared_ptr<NodeStream> stream) : stream_(std::move(stream)) {}
-  void Send(const node_control::Registered& command) override {
-    stream_->Send(node_control::ToProto(command));
-  }
-  void Send(node_control::StartJob command) override {
-    stream_->Send(node_control::ToProto(std::move(command)));
-  }
-  void Send(node_control::ToJobd command) override {
-    stream_->Send(node_control::ToProto(std::move(command)));
-  }
-  void Send(const node_control::QuitJob& command) override { stream_->Send(node_control::ToProto(command)); }
-  void Send(node_control::ToNamd command) override {
-    stream_->Send(node_control::ToProto(std::move(command)));
-  }
-  void Send(node_control::ToSlurm command) override {
-    stream_->Send(node_control::ToProto(std::move(command)));
-  }
+  StreamLink(EventLoop& loop, std::shared_ptr<NodeStream> stream) : loop_(loop), stream_(std::move(stream)) {}
+  void Send(const node_control::Registered& command) override { Queue(node_control::ToProto(command)); }
+  void Send(node_control::StartJob command) override { Queue(node_control::ToProto(std::move(command))); }
+  void Send(node_control::ToJobd command) override { Queue(node_control::ToProto(std::move(command))); }
+  void Send(const node_control::QuitJob& command) override { Queue(node_control::ToProto(command)); }
+  void Send(node_control::ToNamd command) override { Queue(node_control::ToProto(std::move(command))); }
+  void Send(node_control::ToSlurm command) override { Queue(node_control::ToProto(std::move(command))); }
   void Close(Status why) override { stream_->End(ToGrpc(why)); }
 
  private:
+  // What one turn of the loop has for the node travels together.
+  void Queue(v1::NodeCommand command) {
+    stream_->Queue(std::move(command));
+    if (std::exchange(*posted_, true)) return;
+    loop_.Post([stream = stream_, posted = posted_] {
+      *posted = false;
+      stream->Flush();
+    });
+  }
+
+  EventLoop& loop_;
   std::shared_ptr<NodeStream> stream_;
+  const std::shared_ptr<bool> posted_ = std::make_shared<bool>(false);
 };
 
 // Refuses a session at once.
@@ -163,8 +165,10 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
 
  private:
   void Read(NodeSession& session, v1::NodeReport report) {
-    const Status status =
-        session.node.empty() ? Register(session, std::move(report)) : Take(session, std::move(report));
+    Status status;
+    for (v1::NodeReport& one : Scatter(std::move(report)))
+      if (status.ok())
+        status = session.node.empty() ? Register(session, std::move(one)) : Take(session, std::move(one));
     if (status.ok()) {
       session.stream->ReadNext();
       return;
@@ -193,7 +197,7 @@ class NodeControlService : public RpcService, public v1::NodeControlService::Cal
     const auto index = edge_.shell.controller().topology().SelectNode(in.description.name);
     if (!index.ok()) return index.status();
     session.node = in.description.name;
-    edge_.shell.AddLink(session.node, session.id, std::make_shared<StreamLink>(session.stream));
+    edge_.shell.AddLink(session.node, session.id, std::make_shared<StreamLink>(edge_.loop, session.stream));
     event::NodeRegistered registration = RegistrationOf(std::move(in), session.id);
     registration.uid = session.user.uid;
     registration.user_name = session.user_name;

@@ -21,6 +21,16 @@ namespace {
 // Another node daemon of this host has the socket that Slurm's plugin looks for.
 constexpr Millis kPluginRetry{2'000};
 
+// Nobody waits for the beginning of a job, or for the end of a step: who does waits for what follows it, or
+// looks at it later. In the last milliseconds of a short step, and so of its srun, a message less.
+using Urgency = ControllerSession::Urgency;
+Urgency UrgencyOf(const wire::Frame& frame) {
+  if (frame.type == wire::SlurmStepEnd::kType || frame.type == wire::JobStarted::kType) return Urgency::kSoon;
+  if (frame.type != wire::NamespaceReport::kType) return Urgency::kNow;
+  const auto report = wire::Decode<wire::NamespaceReport>(frame.payload);
+  return report.ok() && report->ended ? Urgency::kSoon : Urgency::kNow;
+}
+
 Bytes FreeMemory() {
   const auto text = ReadFile("/proc/meminfo", 64 * 1024);
   constexpr std::string_view kKey = "MemAvailable:";
@@ -170,7 +180,8 @@ Status NodeDaemon::ListenToNamd() {
 Status NodeDaemon::ListenToPlugin(const std::string& path) {
   SlurmSteps::Outlets outlets;
   outlets.to_controller = [this](wire::Frame frame) {
-    return controller_ && controller_->Send(node_control::FromSlurm{std::move(frame)}).ok();
+    const auto urgency = UrgencyOf(frame);
+    return controller_ && controller_->Send(node_control::FromSlurm{std::move(frame)}, urgency).ok();
   };
   outlets.to_jobd = [this](const JobKey& key, wire::Frame frame) { jobds_.Deliver(key, std::move(frame)); };
   outlets.job_socket = [this](const JobKey& key) { return jobds_.JobSocket(key); };
@@ -295,10 +306,14 @@ void NodeDaemon::OnReport(const JobKey& key, wire::Frame frame) {
 }
 
 void NodeDaemon::FlushReports() {
-  for (auto& [key, frames] : unsent_.Take())
-    if (controller_->connected())
-      (void)controller_->Send(
-          node_control::FromJobd{key.job, key.incarnation, node_control::Bundle(std::move(frames))});
+  for (auto& [key, frames] : unsent_.Take()) {
+    if (!controller_->connected()) continue;
+    const bool urgent = std::any_of(frames.begin(), frames.end(),
+                                    [](const wire::Frame& one) { return UrgencyOf(one) == Urgency::kNow; });
+    (void)controller_->Send(
+        node_control::FromJobd{key.job, key.incarnation, node_control::Bundle(std::move(frames))},
+        urgent ? Urgency::kNow : Urgency::kSoon);
+  }
 }
 
 void NodeDaemon::OnGone(GoneJob gone) {

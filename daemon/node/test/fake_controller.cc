@@ -69,6 +69,11 @@ grpc::ServerBidiReactor<v1::NodeReport, v1::NodeCommand>* FakeController::Sessio
 
 void FakeController::Take(Stream& stream, v1::NodeReport report) {
   MutexLock lock(mu_);
+  for (v1::NodeReport& one : Scatter(std::move(report))) TakeOne(stream, std::move(one));
+  stream.ReadNext();
+}
+
+void FakeController::TakeOne(Stream& stream, v1::NodeReport report) {
   switch (report.what_case()) {
     case v1::NodeReport::kRegister: {
       node_control::RegisterNode in = node_control::FromProto(report.register_());
@@ -114,7 +119,6 @@ void FakeController::Take(Stream& stream, v1::NodeReport report) {
     default:
       ADD_FAILURE() << "unexpected report " << report.what_case();
   }
-  stream.ReadNext();
 }
 
 std::size_t FakeController::registrations() {

@@ -49,6 +49,7 @@ class FakeController : public v1::NodeControlService::CallbackService {
   using Stream = BidiStream<v1::NodeReport, v1::NodeCommand>;
   grpc::ServerBidiReactor<v1::NodeReport, v1::NodeCommand>* Session(grpc::CallbackServerContext*) override;
   void Take(Stream& stream, v1::NodeReport report) MSA_EXCLUDES(mu_);
+  void TakeOne(Stream& stream, v1::NodeReport report) MSA_REQUIRES(mu_);
 
   std::string path_;
   std::unique_ptr<EventLoop> loop_;

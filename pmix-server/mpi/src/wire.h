@@ -7,7 +7,7 @@
 
 enum {
   kMsaHeaderBytes = 16,
-  kMsaProtocolVersion = 3,
+  kMsaProtocolVersion = 4,
   kMsaHello = 0x0601,
   kMsaWelcome = 0x0602,
   kMsaSpawnAsk = 0x0603,

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <grpc/grpc.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel_posix.h>
@@ -12,6 +13,7 @@
 
 #include "msa/adapters/grpc/convert_node_internal.h"
 #include "msa/adapters/grpc/status_internal.h"
+#include "msa/adapters/grpc/stream_internal.h"
 #include "msa/adapters/process/unix_socket.h"
 #include "msa/base/mutex.h"
 #include "msa/v1/node.grpc.pb.h"
@@ -36,6 +38,8 @@ class Link : public grpc::ClientBidiReactor<v1::NodeReport, v1::NodeCommand> {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
     arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+    // Small messages now and then: a probe of the bandwidth at each would be two more.
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     channel_ = grpc::CreateCustomInsecureChannelFromFd("localhost", socket.release(), arguments);
     stub_ = v1::NodeControlService::NewStub(channel_);
   }
@@ -45,16 +49,20 @@ class Link : public grpc::ClientBidiReactor<v1::NodeReport, v1::NodeCommand> {
     AddHold();  // Send may come from the loop at any time until the link is closed
     StartRead(&in_);
     StartCall();
-    Send(std::move(registration));
+    std::vector<v1::NodeReport> first;
+    first.push_back(std::move(registration));
+    Send(std::move(first));
   }
 
-  void Send(v1::NodeReport report) MSA_EXCLUDES(mu_) {
-    const std::size_t size = report.ByteSizeLong();
+  void Send(std::vector<v1::NodeReport> reports) MSA_EXCLUDES(mu_) {
     MutexLock lock(mu_);
     if (closed_) return;
-    queued_ += size;
-    queue_.emplace_back(std::move(report), size);
-    if (queue_.size() == 1) StartWrite(&queue_.front().first);
+    for (v1::NodeReport& report : reports) {
+      const std::size_t size = report.ByteSizeLong();
+      queued_ += size;
+      queue_.emplace_back(std::move(report), size);
+    }
+    Write();
   }
 
   std::size_t queued() const MSA_EXCLUDES(mu_) {
@@ -98,9 +106,10 @@ class Link : public grpc::ClientBidiReactor<v1::NodeReport, v1::NodeCommand> {
       return;
     }
     MutexLock lock(mu_);
+    writing_ = false;
     queued_ -= queue_.front().second;
     queue_.pop_front();
-    if (!closed_ && !queue_.empty()) StartWrite(&queue_.front().first);
+    if (!closed_) Write();
   }
 
   void OnDone(const grpc::Status& status) override {
@@ -112,6 +121,13 @@ class Link : public grpc::ClientBidiReactor<v1::NodeReport, v1::NodeCommand> {
   }
 
  private:
+  void Write() MSA_REQUIRES(mu_) {
+    if (writing_ || queue_.empty()) return;
+    writing_ = true;
+    Gather(queue_);
+    StartWrite(&queue_.front().first);
+  }
+
   const Hooks hooks_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::NodeControlService::Stub> stub_;
@@ -122,6 +138,7 @@ class Link : public grpc::ClientBidiReactor<v1::NodeReport, v1::NodeCommand> {
   std::deque<std::pair<v1::NodeReport, std::size_t>> queue_
       MSA_GUARDED_BY(mu_);  // the first one is being written
   std::size_t queued_ MSA_GUARDED_BY(mu_) = 0;
+  bool writing_ MSA_GUARDED_BY(mu_) = false;
   bool closed_ MSA_GUARDED_BY(mu_) = false;
   bool done_ MSA_GUARDED_BY(mu_) = false;
 };
@@ -175,6 +192,7 @@ class ControllerSession::Impl : public std::enable_shared_from_this<Impl> {
     stopped_ = true;
     if (timer_) loop_.Cancel(*timer_);
     if (answer_timer_) loop_.Cancel(*answer_timer_);
+    DropLater();
     if (link_) {
       link_->Close();
       link_->WaitDone();
@@ -185,9 +203,14 @@ class ControllerSession::Impl : public std::enable_shared_from_this<Impl> {
   bool connected() const noexcept { return registered_; }
   std::size_t queued() const noexcept { return link_ ? link_->queued() : 0; }
 
-  Status Send(v1::NodeReport report) {
+  Status Send(v1::NodeReport report, Urgency urgency = Urgency::kNow) {
     if (!registered_) return Status(Code::kUnavailable, "not connected to the controller");
-    link_->Send(std::move(report));
+    later_.push_back(std::move(report));
+    if (urgency == Urgency::kNow) {
+      SendAll();
+    } else if (!later_timer_) {
+      later_timer_ = loop_.After(options_.later, [self = shared_from_this()] { self->SendAll(); });
+    }
     return Status::Ok();
   }
 
@@ -197,10 +220,23 @@ class ControllerSession::Impl : public std::enable_shared_from_this<Impl> {
                                                      : options_.address;
   }
 
+  void SendAll() {
+    std::vector<v1::NodeReport> reports = std::exchange(later_, {});
+    DropLater();
+    if (!reports.empty() && registered_) link_->Send(std::move(reports));
+  }
+
+  void DropLater() {
+    if (const auto timer = std::exchange(later_timer_, std::nullopt)) loop_.Cancel(*timer);
+    later_.clear();
+  }
+
   void OnCommand(std::uint64_t attempt, v1::NodeCommand command) {
     if (stopped_ || attempt != attempt_ || !link_) return;
     const std::shared_ptr<Link> link = link_;  // a handler may destroy the session
-    const Status status = Dispatch(std::move(command));
+    Status status;
+    for (v1::NodeCommand& one : Scatter(std::move(command)))
+      if (status.ok() && !stopped_) status = Dispatch(std::move(one));
     if (!status.ok()) {
       link->Close();
       return;
@@ -253,6 +289,7 @@ class ControllerSession::Impl : public std::enable_shared_from_this<Impl> {
     if (stopped_ || attempt != attempt_) return;
     if (answer_timer_) loop_.Cancel(*answer_timer_);
     answer_timer_.reset();
+    DropLater();
     link_->WaitDone();
     link_.reset();
     if (std::exchange(late_, false)) {
@@ -290,6 +327,8 @@ class ControllerSession::Impl : public std::enable_shared_from_this<Impl> {
   std::shared_ptr<Link> link_;
   std::optional<TimerId> timer_;
   std::optional<TimerId> answer_timer_;
+  std::vector<v1::NodeReport> later_;  // in order, before what comes next
+  std::optional<TimerId> later_timer_;
 };
 
 ControllerSession::ControllerSession(EventLoop& loop, Options options, Handlers handlers)
@@ -304,8 +343,8 @@ std::size_t ControllerSession::queued() const noexcept { return impl_->queued();
 Status ControllerSession::Send(const node_control::Heartbeat& report) {
   return impl_->Send(node_control::ToProto(report));
 }
-Status ControllerSession::Send(node_control::FromJobd report) {
-  return impl_->Send(node_control::ToProto(std::move(report)));
+Status ControllerSession::Send(node_control::FromJobd report, Urgency urgency) {
+  return impl_->Send(node_control::ToProto(std::move(report)), urgency);
 }
 Status ControllerSession::Send(const node_control::JobdGone& report) {
   return impl_->Send(node_control::ToProto(report));
@@ -316,8 +355,8 @@ Status ControllerSession::Send(node_control::FromNamd report) {
 Status ControllerSession::Send(const node_control::NamdGone& report) {
   return impl_->Send(node_control::ToProto(report));
 }
-Status ControllerSession::Send(node_control::FromSlurm report) {
-  return impl_->Send(node_control::ToProto(std::move(report)));
+Status ControllerSession::Send(node_control::FromSlurm report, Urgency urgency) {
+  return impl_->Send(node_control::ToProto(std::move(report)), urgency);
 }
 
 }  // namespace msa

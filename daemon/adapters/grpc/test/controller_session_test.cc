@@ -50,8 +50,14 @@ class FakeController : public v1::NodeControlService::CallbackService {
       if (!silent_) stream.Send(node_control::ToProto(node_control::Registered{Millis(100), "test", {}}));
     }
     std::lock_guard lock(mu_);
-    reports_.push_back(std::move(in));
+    ++messages_;
+    for (v1::NodeReport& one : Scatter(std::move(in))) reports_.push_back(std::move(one));
     stream.ReadNext();
+  }
+
+  std::size_t messages() {
+    std::lock_guard lock(mu_);
+    return messages_;
   }
 
   std::size_t reports() {
@@ -72,6 +78,7 @@ class FakeController : public v1::NodeControlService::CallbackService {
 
  private:
   std::mutex mu_;
+  std::size_t messages_ = 0;
   std::vector<v1::NodeReport> reports_;
   std::weak_ptr<Stream> stream_;
 };
@@ -94,7 +101,7 @@ class ControllerSessionTest : public ::testing::Test {
     controller_thread_.Call([&] { server_.reset(); });
   }
 
-  void StartSession(Millis answer_timeout = Millis(5000)) {
+  void StartSession(Millis answer_timeout = Millis(5000), Millis later = Millis(30)) {
     ControllerSession::Handlers handlers;
     handlers.make_registration = [] {
       node_control::RegisterNode out;
@@ -119,7 +126,8 @@ class ControllerSessionTest : public ::testing::Test {
                                               ControllerSession::Options{.address = "unix:" + (dir_ / "c"),
                                                                          .min_backoff = Millis(5),
                                                                          .max_backoff = Millis(40),
-                                                                         .answer_timeout = answer_timeout},
+                                                                         .answer_timeout = answer_timeout,
+                                                                         .later = later},
                                               std::move(handlers));
       session_->Start();
     });
@@ -166,6 +174,93 @@ TEST_F(ControllerSessionTest, SendsReportsInOrder) {
   ASSERT_TRUE(Eventually(Millis(30'000), [&] { return controller_.reports() == 203; }));
   for (std::size_t i = 0; i < 200; ++i) EXPECT_EQ(controller_.report(i + 2).from_jobd().job_id(), i);
   EXPECT_TRUE(controller_.report(202).has_jobd_gone());
+}
+
+TEST_F(ControllerSessionTest, WhatMayWaitTravelsWithWhatComesNextInOrder) {
+  StartController();
+  StartSession(Millis(30'000), std::chrono::hours(1));
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return registered_ == 1; }));
+  node_thread_.Call([&] {
+    for (std::uint64_t i = 0; i < 5; ++i)
+      EXPECT_TRUE(session_
+                      ->Send(node_control::FromJobd{JobId(i), Incarnation(1), {.type = 0x0301}},
+                             ControllerSession::Urgency::kSoon)
+                      .ok());
+    EXPECT_TRUE(session_->Send(node_control::FromSlurm{{.type = 0x0b01}}).ok());
+  });
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return controller_.reports() == 7; }));
+  EXPECT_EQ(controller_.messages(), 2u) << "the registration, and one more";
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(controller_.report(i + 1).from_jobd().job_id(), i);
+  EXPECT_TRUE(controller_.report(6).has_from_slurm());
+}
+
+TEST_F(ControllerSessionTest, WhatMayWaitIsSentSoonByItself) {
+  StartController();
+  StartSession(Millis(30'000), Millis(10));
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return registered_ == 1; }));
+  node_thread_.Call([&] {
+    for (std::uint64_t i = 0; i < 2; ++i)
+      EXPECT_TRUE(session_
+                      ->Send(node_control::FromJobd{JobId(i), Incarnation(1), {.type = 0x0301}},
+                             ControllerSession::Urgency::kSoon)
+                      .ok());
+  });
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return controller_.reports() == 3; }));
+  EXPECT_EQ(controller_.messages(), 2u);
+}
+
+TEST_F(ControllerSessionTest, WhatMayWaitIsNotSentInTheNextSession) {
+  StartController();
+  StartSession(Millis(30'000), std::chrono::hours(1));
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return registered_ == 1; }));
+  node_thread_.Call([&] {
+    EXPECT_TRUE(session_
+                    ->Send(node_control::FromJobd{JobId(1), Incarnation(1), {.type = 0x0301}},
+                           ControllerSession::Urgency::kSoon)
+                    .ok());
+  });
+  StopController();
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return disconnected_ == 1; }));
+  StartController();
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return registered_ == 2; }));
+  node_thread_.Call([&] { EXPECT_TRUE(session_->Send(node_control::Heartbeat{}).ok()); });
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return controller_.reports() == 3; }));
+  EXPECT_TRUE(controller_.report(2).has_heartbeat());
+}
+
+TEST_F(ControllerSessionTest, CommandsThatWereQueuedTogetherAreCarriedOutInOrder) {
+  StartController();
+  StartSession();
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return registered_ == 1; }));
+  const auto stream = controller_.stream();
+  for (int i = 0; i < 3; ++i)
+    stream->Queue(
+        node_control::ToProto(node_control::StartJob{JobId(1), Incarnation(1), {}, {.type = 0x0201}}));
+  stream->Queue(node_control::ToProto(node_control::ToJobd{JobId(1), Incarnation(1), {.type = 0x0203}}));
+  EXPECT_GT(stream->queued(), 0u);
+  stream->Flush();
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return to_jobd_ == 1; }));
+  EXPECT_EQ(started_, 3);
+  stream->Queue(node_control::ToProto(node_control::QuitJob{JobId(1), Incarnation(1), "over"}));
+  stream->End(grpc::Status::OK);
+  ASSERT_TRUE(Eventually(Millis(30'000), [&] { return disconnected_ == 1; }));
+  EXPECT_EQ(quit_, 1) << "what is queued comes before the end";
+}
+
+TEST(Gather, LeavesWhatWouldMakeTheMessageTooLarge) {
+  std::deque<std::pair<v1::NodeReport, std::size_t>> queue;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    v1::NodeReport report;
+    report.mutable_from_jobd()->set_job_id(i);
+    queue.emplace_back(std::move(report), kMostGathered / 2);
+  }
+  Gather(queue);
+  ASSERT_EQ(queue.size(), 2u);
+  EXPECT_EQ(queue.front().second, kMostGathered);
+  const std::vector<v1::NodeReport> all = Scatter(std::move(queue.front().first));
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].from_jobd().job_id(), 0u);
+  EXPECT_EQ(all[1].from_jobd().job_id(), 1u);
 }
 
 TEST_F(ControllerSessionTest, ConnectsAgainAfterTheControllerWasAway) {

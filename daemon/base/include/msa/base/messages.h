@@ -26,7 +26,7 @@
 namespace msa::wire {
 
 // Raised when a change is not covered by "fields are only appended". Both sides of a connection must agree.
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 // ------------------------------------------------------------------------------- 0x01xx job daemon <-> node
 // daemon

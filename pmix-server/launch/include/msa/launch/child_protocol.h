@@ -3,7 +3,7 @@
 // msa/jobd/task_messages.h, which the job daemon holds these numbers against.
 
 enum {
-  kChildProtocolVersion = 3,
+  kChildProtocolVersion = 4,
   kChildHeaderBytes = 16,  // u32 length of the payload, u16 type, u16 flags, u64 id; little-endian
   kChildAskType = 0x0607,
   kChildExecType = 0x0608,

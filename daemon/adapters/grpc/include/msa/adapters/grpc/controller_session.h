@@ -16,11 +16,15 @@ namespace msa {
 // gRPC's threads are hidden. No handler is called after the destructor has returned.
 class ControllerSession {
  public:
+  // kSoon: within Options::later, with what else is sent by then. Order is kept in either case.
+  enum class Urgency { kNow, kSoon };
+
   struct Options {
     std::string address;          // of the controller: "unix:PATH", or for `connect` and for people
     Millis min_backoff{50};       // after the first failure; doubles with each further one
     Millis max_backoff{2000};     // a restarted controller sees all its nodes again within this
     Millis answer_timeout{5000};  // from connecting to Registered; then the attempt counts as failed
+    Millis later{30};             // how long a report that is sent kSoon may wait for another
     // Optional: another way than a Unix socket. Calls its argument once, on the loop's thread, now or later;
     // not after the session is gone.
     std::function<void(std::function<void(Result<UniqueFd>)>)> connect;
@@ -58,11 +62,11 @@ class ControllerSession {
   // session breaks is lost without notice: what must arrive is sent again after the next on_registered (as
   // JobExit is, until ExitAck).
   Status Send(const node_control::Heartbeat& report);
-  Status Send(node_control::FromJobd report);
+  Status Send(node_control::FromJobd report, Urgency urgency = Urgency::kNow);
   Status Send(const node_control::JobdGone& report);
   Status Send(node_control::FromNamd report);
   Status Send(const node_control::NamdGone& report);
-  Status Send(node_control::FromSlurm report);
+  Status Send(node_control::FromSlurm report, Urgency urgency = Urgency::kNow);
 
   // Bytes queued and not yet taken by gRPC. A heartbeat may be left out while this is high.
   std::size_t queued() const noexcept;

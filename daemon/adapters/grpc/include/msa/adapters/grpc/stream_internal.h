@@ -5,12 +5,41 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <grpcpp/support/server_callback.h>
 
 #include "msa/base/mutex.h"
 
 namespace msa {
+
+// Of messages that can carry others of their kind (`more`), those that wait in a queue become one: each
+// message costs both ends some 100 us. Sizes are bytes; what would make more than this of it stays in the
+// queue.
+inline constexpr std::size_t kMostGathered = std::size_t{256} << 10;
+template <class Out>
+void Gather(std::deque<std::pair<Out, std::size_t>>& queue) {
+  if constexpr (requires(Out & out) { out.add_more(); }) {
+    auto first = std::move(queue.front());
+    queue.pop_front();
+    while (!queue.empty() && first.second + queue.front().second <= kMostGathered) {
+      first.second += queue.front().second;
+      *first.first.add_more() = std::move(queue.front().first);
+      queue.pop_front();
+    }
+    queue.push_front(std::move(first));
+  }
+}
+
+// What Gather made one of, in order.
+template <class In>
+std::vector<In> Scatter(In message) {
+  std::vector<In> all(1);
+  for (In& next : *message.mutable_more()) all.push_back(std::move(next));
+  message.clear_more();
+  all.front() = std::move(message);
+  return all;
+}
 
 // The sending half of a server stream over gRPC's callback API: a queue with one write in flight. `Base` is
 // grpc::ServerWriteReactor<Out> or grpc::ServerBidiReactor<In, Out>. Create with std::make_shared and then
@@ -36,13 +65,19 @@ class SendingStream : public Base {
   }
 
   void Send(Out message) MSA_EXCLUDES(mu_) {
-    const std::size_t size = message.ByteSizeLong();
     MutexLock lock(mu_);
-    if (finish_ || finished_) return;
-    queued_ += size;
-    if (queued_ >= hooks_.high_water) full_ = true;
-    queue_.emplace_back(std::move(message), size);
-    if (queue_.size() == 1) this->StartWrite(&queue_.front().first);
+    Put(std::move(message));
+    Write();
+  }
+
+  // As Send, but it may wait for Flush or the next Send, and travel with what is queued until then.
+  void Queue(Out message) MSA_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    Put(std::move(message));
+  }
+  void Flush() MSA_EXCLUDES(mu_) {
+    MutexLock lock(mu_);
+    Write();
   }
 
   // After what is queued. The first End counts.
@@ -51,6 +86,7 @@ class SendingStream : public Base {
     if (finish_ || finished_) return;
     finish_ = std::move(status);
     if (queue_.empty()) FinishNow();
+    Write();
   }
 
   std::size_t queued() const MSA_EXCLUDES(mu_) {
@@ -62,6 +98,7 @@ class SendingStream : public Base {
     bool drained = false;
     {
       MutexLock lock(mu_);
+      writing_ = false;
       queued_ -= queue_.front().second;
       queue_.pop_front();
       drained = full_ && queued_ < hooks_.low_water;
@@ -71,11 +108,8 @@ class SendingStream : public Base {
         queued_ = 0;
         if (!finish_) finish_ = grpc::Status(grpc::StatusCode::CANCELLED, "the client has gone");
       }
-      if (!queue_.empty()) {
-        this->StartWrite(&queue_.front().first);
-      } else if (finish_) {
-        FinishNow();
-      }
+      Write();
+      if (queue_.empty() && finish_) FinishNow();
     }
     if (drained && hooks_.on_drained) hooks_.on_drained();
   }
@@ -84,7 +118,10 @@ class SendingStream : public Base {
     MutexLock lock(mu_);
     if (finished_) return;
     if (!finish_) finish_ = grpc::Status(grpc::StatusCode::CANCELLED, "the client has gone");
-    if (queue_.empty()) FinishNow();  // else the write in flight fails, and its end finishes the stream
+    if (writing_) return;  // it fails, and its end finishes the stream
+    queue_.clear();
+    queued_ = 0;
+    FinishNow();
   }
 
   void OnDone() override {
@@ -104,6 +141,21 @@ class SendingStream : public Base {
   mutable Mutex mu_;
 
  private:
+  void Put(Out message) MSA_REQUIRES(mu_) {
+    if (finish_ || finished_) return;
+    const std::size_t size = message.ByteSizeLong();
+    queued_ += size;
+    if (queued_ >= hooks_.high_water) full_ = true;
+    queue_.emplace_back(std::move(message), size);
+  }
+
+  void Write() MSA_REQUIRES(mu_) {
+    if (writing_ || finished_ || queue_.empty()) return;
+    writing_ = true;
+    Gather(queue_);
+    this->StartWrite(&queue_.front().first);
+  }
+
   void FinishNow() MSA_REQUIRES(mu_) {
     if (finished_) return;
     finished_ = true;
@@ -114,6 +166,7 @@ class SendingStream : public Base {
   std::shared_ptr<SendingStream> self_ MSA_GUARDED_BY(mu_);
   std::deque<std::pair<Out, std::size_t>> queue_ MSA_GUARDED_BY(mu_);  // the first one is being written
   std::size_t queued_ MSA_GUARDED_BY(mu_) = 0;
+  bool writing_ MSA_GUARDED_BY(mu_) = false;
   bool full_ MSA_GUARDED_BY(mu_) = false;
   bool finished_ MSA_GUARDED_BY(mu_) = false;  // Finish was called
   std::optional<grpc::Status> finish_ MSA_GUARDED_BY(mu_);
