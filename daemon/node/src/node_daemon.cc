@@ -285,6 +285,7 @@ void NodeDaemon::OnToJobd(node_control::ToJobd command) {
     reports_.Forget(key);
     if (slurm_) slurm_->OnOver(key);
   }
+  if (slurm_) slurm_->OnCommand(key);
   jobds_.Deliver(key, std::move(command.frame));
 }
 

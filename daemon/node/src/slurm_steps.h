@@ -50,6 +50,8 @@ class SlurmSteps {
   void OnLaunch(JobId job);
   // A job daemon has its job.
   void OnHere(const JobKey& key);
+  // The controller has a word for the job's daemon, which is to know before how tasks have ended.
+  void OnCommand(const JobKey& key) { TellEnds(key); }
   // The job has ended; its job daemon may stay for its output.
   void OnOver(const JobKey& key);
   // The controller ends the job here.

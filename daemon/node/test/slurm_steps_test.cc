@@ -251,17 +251,27 @@ TEST_F(SlurmStepsTest, AGoodEndMayWaitButNotThatOfRankZeroNorAFailure) {
   EXPECT_THAT(to_jobd_, ::testing::ElementsAre(kEnd, kEnd));
 }
 
-TEST_F(SlurmStepsTest, EndsThatWaitAreToldBeforeTheJobEndsOrIsQuit) {
-  constexpr std::uint16_t kEnd = wire::SlurmTaskEnd::kType;
+TEST_F(SlurmStepsTest, EndsThatWaitAreToldBeforeAJobEnds) {
   Stepd& stepd = AcceptedStep(0);
   stepd.channel->SendMessage(EndOf(0, 4711));
   Stepd& epilog = Connect();
   epilog.channel->SendMessage(wire::SlurmJobEnd{kJob.job});
   ASSERT_TRUE(Until([&] { return !Told<wire::SlurmJobEnd>().empty(); }));
-  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(kEnd));
-  stepd.channel->SendMessage(EndOf(0, 4712));
+  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(wire::SlurmTaskEnd::kType));
+}
+
+TEST_F(SlurmStepsTest, EndsThatWaitAreToldBeforeAWordOfTheControllersToTheJobDaemon) {
+  Stepd& stepd = AcceptedStep(0);
+  const auto end = [&](pid_t pid) {
+    stepd.channel->SendMessage(EndOf(0, pid));
+    for (int round = 0; round < 10; ++round) EXPECT_TRUE(loop_->RunOnce(Millis(0)).ok());
+  };
+  end(4711);
+  steps_->OnCommand(kJob);
+  EXPECT_EQ(to_jobd_.size(), 1u);
+  end(4712);
   steps_->OnQuit(kJob, "over");
-  ASSERT_TRUE(Until([&] { return to_jobd_.size() == 2; }));
+  EXPECT_EQ(to_jobd_.size(), 2u);
 }
 
 TEST_F(SlurmStepsTest, AControllerThatComesBackIsToldOfStepsAndOfEndsThatItMayHaveMissed) {
