@@ -119,7 +119,8 @@ def relay_script(options):
         f"setsid {shlex.join(command)} </dev/null >/var/log/msa-gatewayd.log 2>&1 &\n"
         "relay=$!\n"
         # Not /sys/class/net: /sys is the machine's, and shows its own network alone.
-        f"for i in $(seq 1500); do [[ $(ip -o link show {network.TUN}) == *LOWER_UP* ]] && break; "
-        "kill -0 $relay 2>/dev/null || break; sleep 0.02; done\n"
-        "kill -0 $relay 2>/dev/null || { cat /var/log/msa-gatewayd.log; exit 1; }"
+        f"carrier() {{ [[ $(ip -o link show {network.TUN}) == *LOWER_UP* ]]; }}\n"
+        "for i in $(seq 1500); do carrier && break; kill -0 $relay 2>/dev/null || break; sleep 0.02; done\n"
+        "kill -0 $relay 2>/dev/null || { cat /var/log/msa-gatewayd.log; exit 1; }\n"
+        f"carrier || {{ echo 'msa-gatewayd runs, and has not opened {network.TUN} within 30 s'; exit 1; }}"
     )

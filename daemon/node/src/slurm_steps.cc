@@ -16,9 +16,6 @@ constexpr std::size_t kMaxJobEnds = 1024;
 constexpr std::uint64_t kMaxComponents = 128;
 // Most steps that are over sooner are those of scripts that start many.
 constexpr Millis kTellLater{100};
-// Nobody waits for the word that a task has ended well, but for that of rank 0, whose streams the job daemon
-// holds: in the last milliseconds of a short step, and so of its srun, the others need not run.
-constexpr Millis kEndsLater{25};
 // The controller waits less for all parts of a step; later it has judged, or had no cause to.
 constexpr std::chrono::seconds kJudged{30};
 
@@ -29,10 +26,11 @@ wire::Frame FrameOf(const M& message) {
 
 }  // namespace
 
-SlurmSteps::SlurmSteps(EventLoop& loop, PluginSocket::Options options, Outlets outlets)
+SlurmSteps::SlurmSteps(EventLoop& loop, PluginSocket::Options options, Outlets outlets, Millis ends_later)
     : loop_(loop),
       node_(options.node),
       outlets_(std::move(outlets)),
+      ends_later_(ends_later),
       socket_(loop, std::move(options), SocketHandlers()) {}
 
 SlurmSteps::~SlurmSteps() {
@@ -140,7 +138,7 @@ void SlurmSteps::TellEnd(const JobKey& job, wire::Frame frame, bool later) {
   Ends& ends = ends_[job];
   ends.frames.push_back(std::move(frame));
   if (!later) return TellEnds(job);
-  if (ends.frames.size() == 1) ends.timer = loop_.After(kEndsLater, [this, job] { TellEnds(job); });
+  if (ends.frames.size() == 1) ends.timer = loop_.After(ends_later_, [this, job] { TellEnds(job); });
 }
 
 void SlurmSteps::TellEnds(const JobKey& job) {

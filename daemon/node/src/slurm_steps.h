@@ -36,7 +36,11 @@ class SlurmSteps {
     // it.
     std::function<void(JobId, const UserIdentity&)> expect;
   };
-  SlurmSteps(EventLoop& loop, PluginSocket::Options options, Outlets outlets);
+  // Nobody waits for the word that a task has ended well, but for that of rank 0, whose streams the job
+  // daemon holds: in the last milliseconds of a short step, and so of its srun, the others need not run.
+  static constexpr Millis kEndsLater{25};
+
+  SlurmSteps(EventLoop& loop, PluginSocket::Options options, Outlets outlets, Millis ends_later = kEndsLater);
   ~SlurmSteps();
 
   // Opens the socket. Errors as ListenUnix.
@@ -106,6 +110,7 @@ class SlurmSteps {
   EventLoop& loop_;
   const std::string node_;
   Outlets outlets_;
+  const Millis ends_later_;
   std::map<std::pair<JobId, JobId>, Known> known_;  // by leader and component
   std::map<StepKey, Step> steps_;
   // Ends that a job daemon is told a moment later, in order.

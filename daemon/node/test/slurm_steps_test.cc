@@ -24,7 +24,7 @@ class SlurmStepsTest : public test::LoopTest {
     std::vector<wire::SlurmStepVerdict> verdicts;
     std::vector<wire::SlurmStepAbort> aborts;
   };
-  SlurmStepsTest() {
+  explicit SlurmStepsTest(Millis ends_later = SlurmSteps::kEndsLater) {
     PluginSocket::Options options;
     options.node = "cn0";
     options.path = dir_ / "plugin.sock";
@@ -42,7 +42,7 @@ class SlurmStepsTest : public test::LoopTest {
       return std::nullopt;
     };
     outlets.expect = [this](JobId job, const UserIdentity& user) { expected_.emplace_back(job, user); };
-    steps_ = std::make_unique<SlurmSteps>(*loop_, options, std::move(outlets));
+    steps_ = std::make_unique<SlurmSteps>(*loop_, options, std::move(outlets), ends_later);
     EXPECT_TRUE(steps_->Listen().ok());
   }
   Stepd& Connect() {
@@ -236,42 +236,61 @@ TEST_F(SlurmStepsTest, EndsGoToTheJobDaemonAndToTheController) {
   EXPECT_TRUE(told_.empty());
 }
 
-// In each case the words that wait come first; what is sent here is read in one turn, within their 25 ms.
-TEST_F(SlurmStepsTest, AGoodEndMayWaitButNotThatOfRankZeroNorAFailure) {
-  constexpr std::uint16_t kEnd = wire::SlurmTaskEnd::kType;
-  Stepd& stepd = AcceptedStep(0);
-  stepd.channel->SendMessage(EndOf(0, 4711));
-  stepd.channel->SendMessage(EndOf(0, 4712, 0, true));
-  ASSERT_TRUE(Until([&] { return !to_jobd_.empty(); }));
-  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(kEnd, kEnd));
-  to_jobd_.clear();
-  stepd.channel->SendMessage(EndOf(0, 4713));
-  stepd.channel->SendMessage(EndOf(0, 4714, SIGSEGV));
-  ASSERT_TRUE(Until([&] { return !to_jobd_.empty(); }));
-  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(kEnd, kEnd));
-}
-
-TEST_F(SlurmStepsTest, EndsThatWaitAreToldBeforeAJobEnds) {
-  Stepd& stepd = AcceptedStep(0);
-  stepd.channel->SendMessage(EndOf(0, 4711));
-  Stepd& epilog = Connect();
-  epilog.channel->SendMessage(wire::SlurmJobEnd{kJob.job});
-  ASSERT_TRUE(Until([&] { return !Told<wire::SlurmJobEnd>().empty(); }));
-  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(wire::SlurmTaskEnd::kType));
-}
-
-TEST_F(SlurmStepsTest, EndsThatWaitAreToldBeforeAWordOfTheControllersToTheJobDaemon) {
-  Stepd& stepd = AcceptedStep(0);
-  const auto end = [&](pid_t pid) {
+// Where ends wait for the next word, however long that takes.
+class SlurmEndsTest : public SlurmStepsTest {
+ protected:
+  SlurmEndsTest() : SlurmStepsTest(std::chrono::hours(1)) {}
+  void EndWell(Stepd& stepd, pid_t pid) {
+    const std::size_t before = to_jobd_.size();
     stepd.channel->SendMessage(EndOf(0, pid));
-    for (int round = 0; round < 10; ++round) EXPECT_TRUE(loop_->RunOnce(Millis(0)).ok());
-  };
-  end(4711);
-  steps_->OnCommand(kJob);
+    Turn();
+    EXPECT_EQ(to_jobd_.size(), before) << "it waits";
+  }
+  static constexpr std::uint16_t kEnd = wire::SlurmTaskEnd::kType;
+};
+
+TEST_F(SlurmEndsTest, AGoodEndWaitsForThatOfRankZeroOrForAFailure) {
+  Stepd& stepd = AcceptedStep(0);
+  EndWell(stepd, 4711);
+  stepd.channel->SendMessage(EndOf(0, 4712, 0, true));
+  ASSERT_TRUE(Until([&] { return to_jobd_.size() == 2; }));
+  EndWell(stepd, 4713);
+  stepd.channel->SendMessage(EndOf(0, 4714, SIGSEGV));
+  ASSERT_TRUE(Until([&] { return to_jobd_.size() == 4; }));
+  EXPECT_THAT(to_jobd_, ::testing::Each(kEnd));
+}
+
+TEST_F(SlurmEndsTest, TheEndOfAStepWaitsWithThemAndTheNextStepBringsAll) {
+  Stepd& stepd = AcceptedStep(0);
+  EndWell(stepd, 4711);
+  stepd.channel->Close();
+  Turn();
+  EXPECT_THAT(to_jobd_, ::testing::IsEmpty());
+  BeginQuietly(1);
+  ASSERT_TRUE(Until([&] { return to_jobd_.size() == 2; }));
+  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(kEnd, wire::SlurmStepEnd::kType));
+}
+
+TEST_F(SlurmEndsTest, TheEndOfAStepWhoseTaskNobodyToldOfIsToldAtOnce) {
+  Stepd& stepd = AcceptedStep(0);
+  BeginTask(stepd, 0, ::getpid());
+  stepd.channel->Close();
+  ASSERT_TRUE(Until([&] { return !to_jobd_.empty(); }));
+  EXPECT_THAT(to_jobd_, ::testing::ElementsAre(wire::SlurmStepEnd::kType));
+}
+
+TEST_F(SlurmEndsTest, EndsThatWaitAreToldBeforeAJobEndsOrTheControllerHasAWord) {
+  Stepd& stepd = AcceptedStep(0);
+  EndWell(stepd, 4711);
+  Connect().channel->SendMessage(wire::SlurmJobEnd{kJob.job});
+  ASSERT_TRUE(Until([&] { return !Told<wire::SlurmJobEnd>().empty(); }));
   EXPECT_EQ(to_jobd_.size(), 1u);
-  end(4712);
-  steps_->OnQuit(kJob, "over");
+  EndWell(stepd, 4712);
+  steps_->OnCommand(kJob);
   EXPECT_EQ(to_jobd_.size(), 2u);
+  EndWell(stepd, 4713);
+  steps_->OnQuit(kJob, "over");
+  EXPECT_EQ(to_jobd_.size(), 3u);
 }
 
 TEST_F(SlurmStepsTest, AControllerThatComesBackIsToldOfStepsAndOfEndsThatItMayHaveMissed) {

@@ -133,6 +133,13 @@ class ControllerSessionTest : public ::testing::Test {
     });
   }
 
+  void SendSoon(std::uint64_t job) {
+    EXPECT_TRUE(session_
+                    ->Send(node_control::FromJobd{JobId(job), Incarnation(1), {.type = 0x0301}},
+                           ControllerSession::Urgency::kSoon)
+                    .ok());
+  }
+
   support::ScratchDirectory dir_;
   test::LoopThread controller_thread_;
   test::LoopThread node_thread_;
@@ -181,11 +188,7 @@ TEST_F(ControllerSessionTest, WhatMayWaitTravelsWithWhatComesNextInOrder) {
   StartSession(Millis(30'000), std::chrono::hours(1));
   ASSERT_TRUE(Eventually(Millis(30'000), [&] { return registered_ == 1; }));
   node_thread_.Call([&] {
-    for (std::uint64_t i = 0; i < 5; ++i)
-      EXPECT_TRUE(session_
-                      ->Send(node_control::FromJobd{JobId(i), Incarnation(1), {.type = 0x0301}},
-                             ControllerSession::Urgency::kSoon)
-                      .ok());
+    for (std::uint64_t i = 0; i < 5; ++i) SendSoon(i);
     EXPECT_TRUE(session_->Send(node_control::FromSlurm{{.type = 0x0b01}}).ok());
   });
   ASSERT_TRUE(Eventually(Millis(30'000), [&] { return controller_.reports() == 7; }));
@@ -199,11 +202,7 @@ TEST_F(ControllerSessionTest, WhatMayWaitIsSentSoonByItself) {
   StartSession(Millis(30'000), Millis(10));
   ASSERT_TRUE(Eventually(Millis(30'000), [&] { return registered_ == 1; }));
   node_thread_.Call([&] {
-    for (std::uint64_t i = 0; i < 2; ++i)
-      EXPECT_TRUE(session_
-                      ->Send(node_control::FromJobd{JobId(i), Incarnation(1), {.type = 0x0301}},
-                             ControllerSession::Urgency::kSoon)
-                      .ok());
+    for (std::uint64_t i = 0; i < 2; ++i) SendSoon(i);
   });
   ASSERT_TRUE(Eventually(Millis(30'000), [&] { return controller_.reports() == 3; }));
   EXPECT_EQ(controller_.messages(), 2u);
@@ -213,12 +212,7 @@ TEST_F(ControllerSessionTest, WhatMayWaitIsNotSentInTheNextSession) {
   StartController();
   StartSession(Millis(30'000), std::chrono::hours(1));
   ASSERT_TRUE(Eventually(Millis(30'000), [&] { return registered_ == 1; }));
-  node_thread_.Call([&] {
-    EXPECT_TRUE(session_
-                    ->Send(node_control::FromJobd{JobId(1), Incarnation(1), {.type = 0x0301}},
-                           ControllerSession::Urgency::kSoon)
-                    .ok());
-  });
+  node_thread_.Call([&] { SendSoon(1); });
   StopController();
   ASSERT_TRUE(Eventually(Millis(30'000), [&] { return disconnected_ == 1; }));
   StartController();
